@@ -1,0 +1,5 @@
+"""`python -m app` is `wattmix`."""
+
+from app.cli import main
+
+main()

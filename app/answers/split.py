@@ -1,0 +1,160 @@
+"""Question: which mix of fleets carries this demand at least cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from app.config import Config, read_toml
+from app.errors import DemandError, UnknownName
+from app.reference.gpus import find_gpu, same_gpu
+from app.reference.tables import data_folder
+from app.split.answer import Pool, Share, SplitAnswer
+from app.split.demand import Demand, FleetOffer, parse_demand
+from app.split.options import Fleet, Option
+from app.split.point import OperatingPoint, power_from_tdp
+from app.split.recommend import Recommendation, recommend
+from collectors.benchmark.run import BenchmarkRun
+
+
+def read_demand(path: Path) -> Demand:
+    """The demand of a TOML file. Raises ConfigError or DemandError that names the file."""
+    return parse_demand(read_toml(path), str(path))
+
+
+def default_demand(config: Config) -> Demand:
+    """The demand named in wattmix.toml, else the shipped example."""
+    return read_demand(Path(config.split.demand) if config.split.demand else data_folder() / "demand.example.toml")
+
+
+def recommend_split(demand: Demand, runs: Sequence[BenchmarkRun], config: Config) -> Recommendation:
+    """The recommendation for `demand` over the runs of its models on its fleets' GPUs."""
+    options: list[Option] = []
+    for offer in demand.fleets:
+        fleet = _fleet(offer, demand, config)
+        options += _numbered(fleet, [run for run in runs if same_gpu(offer.gpu, run.gpu_name)])
+    return recommend(demand, options)
+
+
+def _fleet(offer: FleetOffer, demand: Demand, config: Config) -> Fleet:
+    spec = find_gpu(offer.gpu)
+    kind = offer.kind or (spec.kind if spec else "unknown")
+    g_per_kwh, label = _carbon(offer, config)
+    if demand.solve.carbon_usd_per_t > 0 and (g_per_kwh is None or spec is None or spec.tdp_w is None):
+        lacks = label if g_per_kwh is None else f"no TDP for {offer.gpu}"
+        raise DemandError(f"fleet {offer.name}: a carbon price needs its grams, and they are unknown: {lacks}")
+    return Fleet(offer, kind, g_per_kwh, label)
+
+
+def _carbon(offer: FleetOffer, config: Config) -> tuple[float | None, str]:
+    if offer.g_per_kwh is not None:
+        return offer.g_per_kwh, f"{offer.g_per_kwh:g} g/kWh (user)"
+    if offer.zone is None:
+        return None, "neither zone nor g_per_kwh is set"
+    try:
+        factor = config.grid_factor(offer.zone)
+    except UnknownName as problem:
+        raise DemandError(f"fleet {offer.name}, `zone`: {problem}") from None
+    return factor.g_per_kwh, factor.label
+
+
+def _numbered(fleet: Fleet, runs: list[BenchmarkRun]) -> list[Option]:
+    """An option per run; repeats of one shape are numbered in the order of their date."""
+    seen: dict[tuple[Any, ...], int] = {}
+    options: list[Option] = []
+    for run in sorted(runs, key=lambda run: (run.recorded_at is None, run.recorded_at, run.run_id)):
+        shape = (run.model, run.gpu_name, run.gpu_count, run.offered_requests_per_s)
+        seen[shape] = seen.get(shape, 0) + 1
+        spec = find_gpu(run.gpu_name)
+        idle_w, loaded_w = power_from_tdp(run, spec.tdp_w if spec else None)
+        options.append(Option(fleet, OperatingPoint(run, idle_w, loaded_w), seen[shape]))
+    return options
+
+
+def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
+    """The recommendation as plain data: what `wattmix split --format json` and the API print."""
+    demand, answer = recommendation.demand, recommendation.answer
+    solve = demand.solve
+    return {
+        "status": answer.status,
+        "reason": answer.reason,
+        **_totals(answer),
+        "shares": [_share(share) for share in answer.shares],
+        "replicas": [_replica(pool) for pool in answer.pools],
+        "reasons": [{"class": name, "text": text} for name, text in recommendation.reasons.items()],
+        "excluded": [
+            {"option": out.option.label, "class": out.class_name, "reason": out.reason} for out in answer.excluded
+        ],
+        "limits": list(answer.limits),
+        "missing": list(answer.missing),
+        "baselines": {
+            name: {"status": baseline.status, "reason": baseline.reason, **_totals(baseline),
+                   "saving_usd_per_hour": saving_usd_per_hour(answer, baseline)}
+            for name, baseline in recommendation.baselines.items()
+        },
+        "assumptions": {
+            "basis": "total",
+            "boundary": "GPU power without host; grams x PUE",
+            "power_method": "tdp_estimate (idle 20% of TDP, default)",
+            "max_utilisation": solve.max_utilisation,
+            "carbon_usd_per_t": solve.carbon_usd_per_t,
+            "small_samples": solve.small_samples,
+            "carbon": {pool.option.fleet.name: pool.option.fleet.carbon_label for pool in answer.pools},
+        },
+        "solver": {
+            "objective_usd_per_hour": answer.objective_usd_per_hour,
+            "bound_usd_per_hour": answer.bound_usd_per_hour,
+            "gap": answer.gap,
+        },
+    }  # fmt: skip
+
+
+def saving_usd_per_hour(answer: SplitAnswer, baseline: SplitAnswer) -> float | None:
+    """What the mix saves against a baseline, in USD/h; None when either is infeasible."""
+    if answer.usd_per_hour is None or baseline.usd_per_hour is None:
+        return None
+    return baseline.usd_per_hour - answer.usd_per_hour
+
+
+def _totals(answer: SplitAnswer) -> dict[str, Any]:
+    return {
+        "usd_per_hour": answer.usd_per_hour,
+        "usd_per_mtok": answer.usd_per_mtok,
+        "watts": answer.power_w,
+        "g_per_hour": answer.g_per_hour,
+        "g_per_mtok": answer.g_per_mtok,
+        "tokens_per_joule": answer.tokens_per_joule,
+        "tokens_per_s": answer.tokens_per_s,
+    }
+
+
+def _share(share: Share) -> dict[str, Any]:
+    return {
+        "class": share.class_name,
+        "fleet": share.option.fleet.name,
+        "gpus_per_replica": share.option.point.gpus,
+        "qps_point": share.option.point.qps,
+        "run_id": share.option.point.run.run_id,
+        "share": share.share,
+        "tokens_per_s": share.tokens_per_s,
+        "flags": list(share.flags),
+    }
+
+
+def _replica(pool: Pool) -> dict[str, Any]:
+    return {
+        "fleet": pool.option.fleet.name,
+        "gpu": pool.option.point.run.gpu_name,
+        "model": pool.option.point.run.model,
+        "gpus_per_replica": pool.option.point.gpus,
+        "qps_point": pool.option.point.qps,
+        "count": pool.count,
+        "utilisation": pool.utilisation,
+        "usd_per_hour": pool.usd_per_hour,
+        "watts": pool.power_w,
+        "g_per_hour": pool.g_per_hour,
+        "run_id": pool.option.point.run.run_id,
+        "source_file": pool.option.point.run.source_file,
+        "source_index": pool.option.point.run.source_index,
+    }

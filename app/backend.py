@@ -1,0 +1,140 @@
+"""Where answers come from: the store in this process, or the hub that owns it. Both give the same (design law 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import requests
+
+from app.answers.runs import Assume, account_runs, run_row
+from app.answers.split import default_demand, recommend_split, split_as_json
+from app.answers.study import study_findings
+from app.config import Config
+from app.errors import HubError, StoreBusy, WattmixError
+from app.split.demand import Demand
+from app.store.benchmarks import Added, add_runs, read_runs
+from app.store.database import Store
+from app.store.hub_file import read_hub_file
+from collectors.benchmark import facts_csv
+from collectors.benchmark.run import BenchmarkRun
+
+TIMEOUT_S = 60.0
+
+
+class Backend(Protocol):
+    def add_runs(self, runs: Sequence[BenchmarkRun]) -> Added: ...
+
+    def run_rows(self, *, model: str | None, gpu: str | None, assume: Assume) -> list[dict[str, Any]]: ...
+
+    def split(self, demand: Demand) -> dict[str, Any]: ...
+
+
+class LocalBackend:
+    """Answers from an open store. Runs are read once per store revision."""
+
+    def __init__(self, store: Store, config: Config) -> None:
+        self.store = store
+        self.config = config
+        self._runs: tuple[int, list[BenchmarkRun]] | None = None
+
+    def runs(self) -> list[BenchmarkRun]:
+        revision = self.store.revision
+        if self._runs is None or self._runs[0] != revision:
+            self._runs = (revision, read_runs(self.store))
+        return self._runs[1]
+
+    def add_runs(self, runs: Sequence[BenchmarkRun]) -> Added:
+        return add_runs(self.store, runs)
+
+    def run_rows(
+        self, *, model: str | None = None, gpu: str | None = None, assume: Assume = "corrected"
+    ) -> list[dict[str, Any]]:
+        accounts = account_runs(self.runs(), self.config, model=model, gpu=gpu, assume=assume)
+        return [run_row(account) for account in accounts]
+
+    def study(self) -> dict[str, Any] | None:
+        return study_findings(self.runs())
+
+    def default_demand(self) -> Demand:
+        return default_demand(self.config)
+
+    def split(self, demand: Demand) -> dict[str, Any]:
+        return split_as_json(recommend_split(demand, self.runs(), self.config))
+
+
+class HubBackend:
+    """Answers from a running hub over HTTP."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address.rstrip("/")
+
+    def add_runs(self, runs: Sequence[BenchmarkRun]) -> Added:
+        body = facts_csv.write(runs).encode()
+        return Added(**self._call("POST", "/api/v1/runs", data=body, headers={"Content-Type": "text/csv"}))
+
+    def run_rows(
+        self, *, model: str | None = None, gpu: str | None = None, assume: Assume = "corrected"
+    ) -> list[dict[str, Any]]:
+        wanted = {"model": model, "gpu": gpu, "assume": assume}
+        rows: list[dict[str, Any]] = self._call("GET", "/api/v1/runs", params=_given(wanted))["runs"]
+        return rows
+
+    def split(self, demand: Demand) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call("POST", "/api/v1/split", json=demand.model_dump(by_alias=True, mode="json"))
+        return answer
+
+    def _call(self, method: str, path: str, **request: Any) -> Any:
+        url = f"{self.address}{path}"
+        try:
+            response = requests.request(method, url, timeout=TIMEOUT_S, **request)
+        except requests.RequestException as problem:
+            raise HubError(f"the hub at {self.address} did not answer ({type(problem).__name__})") from None
+        try:
+            content = response.json()
+        except ValueError:
+            raise HubError(f"{url} answered {response.status_code} without JSON") from None
+        if not response.ok:
+            error = WattmixError(str(content.get("error", f"{url} answered {response.status_code}")))
+            error.http_status = response.status_code
+            raise error
+        return content
+
+
+@contextmanager
+def open_backend(db: Path, config: Config) -> Iterator[Backend]:
+    """The store when it is free, else the hub that owns it. Raises StoreBusy when something else holds the file."""
+    try:
+        store = Store.open(db)
+    except StoreBusy:
+        hub = read_hub_file(db)
+        if hub is None:
+            raise
+        yield HubBackend(hub.address)
+        return
+    try:
+        yield LocalBackend(store, config)
+    finally:
+        store.close()
+
+
+def _given(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+_served: LocalBackend | None = None
+
+
+def serve_from(backend: LocalBackend | None) -> None:
+    """Make `backend` the one that pages of this process use; None ends it."""
+    global _served
+    _served = backend
+
+
+def served() -> LocalBackend:
+    """The backend of this process's hub. Raises HubError outside one."""
+    if _served is None:
+        raise HubError("the dashboard runs inside the hub: start it with `wattmix serve` or `wattmix demo`")
+    return _served

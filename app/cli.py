@@ -1,0 +1,168 @@
+"""The command line. Only options and help live here; each command's work is in `app.commands`."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from app import __version__
+from app.errors import MissingPart, WattmixError
+
+cli = typer.Typer(
+    name="wattmix",
+    help="Dollars, joules and grams of CO2 per million tokens on each GPU fleet, and the mix of fleets to run next.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+_HUB_MODULES = ("duckdb", "polars", "pyarrow", "streamlit", "plotly", "highspy", "uvicorn")
+
+Db = Annotated[
+    Path | None,
+    typer.Option("--db", help="The store's DuckDB file [env WATTMIX_DB; else data/wattmix.duckdb in a checkout]."),
+]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="wattmix.toml [env WATTMIX_CONFIG; else ./wattmix.toml]")
+]
+Port = Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Port of the hub (8501).")]
+
+
+class RunsFormat(StrEnum):
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+class SplitFormat(StrEnum):
+    table = "table"
+    json = "json"
+
+
+class Assume(StrEnum):
+    corrected = "corrected"
+    study = "study"
+
+
+def main() -> NoReturn:
+    """Run a command. A WattmixError is told in words with its exit code; any other is ours and keeps its trace."""
+    try:
+        cli()
+    except WattmixError as error:
+        Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
+        sys.exit(error.exit_code)
+    sys.exit(0)
+
+
+def need_hub(command: str) -> None:
+    """Raises MissingPart, with the command that installs it, on a machine without the hub's packages."""
+    missing = [name for name in _HUB_MODULES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingPart(
+            f"`wattmix {command}` needs the hub, which is not installed here ({', '.join(missing)} missing). "
+            "Install it with: pip install 'wattmix[hub]'"
+        )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"wattmix {__version__}")
+        raise typer.Exit
+
+
+@cli.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """The options that come before a command."""
+
+
+@cli.command()
+def serve(
+    db: Db = None,
+    config: ConfigFile = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")] = None,
+    port: Port = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Allow an address that other machines reach, without a login.")
+    ] = False,
+) -> None:
+    """Start the hub: dashboard, API and store in one process."""
+    need_hub("serve")
+    from app.commands import serving
+
+    serving.serve(db, config, host, port, insecure=insecure)
+
+
+@cli.command()
+def demo(
+    db: Annotated[Path | None, typer.Option("--db", help="Where the demo's own store goes.")] = None,
+    port: Port = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
+) -> None:
+    """Start a hub on demo data: the study's 130 runs in a store of its own, made anew each time."""
+    need_hub("demo")
+    from app.commands import serving
+
+    serving.demo(db, port, browser=not no_browser)
+
+
+@cli.command(name="import")
+def import_runs(
+    paths: Annotated[list[str], typer.Argument(help="Result files, folders or globs.")],
+    db: Db = None,
+    config: ConfigFile = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="GPU name, for files that do not record it.")] = None,
+    gpu_count: Annotated[
+        int | None, typer.Option("--gpu-count", min=1, help="GPUs per replica, for files that do not record it.")
+    ] = None,
+    max_file_mb: Annotated[int, typer.Option("--max-file-mb", min=1, help="Largest file to read, in MB.")] = 64,
+) -> None:
+    """Import benchmark results (vLLM benchmark_serving JSON). Importing a file again changes nothing."""
+    need_hub("import")
+    from app.commands import importing
+
+    importing.import_paths(paths, db, config, gpu, gpu_count, max_file_mb)
+
+
+@cli.command()
+def runs(
+    model: Annotated[str | None, typer.Option("--model", help="One model, with or without its organisation.")] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="One GPU.")] = None,
+    assume: Annotated[
+        Assume, typer.Option("--assume", help="study: its 700 W for the H100 PCIe, 242 g/kWh and PUE 1.")
+    ] = Assume.corrected,
+    form: Annotated[RunsFormat, typer.Option("--format", help="table, csv or json")] = RunsFormat.table,
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """Show what each imported run cost in dollars, joules and grams."""
+    need_hub("runs")
+    from app.commands import runs as runs_command
+
+    runs_command.show(model, gpu, assume.value, form.value, db, config)
+
+
+@cli.command()
+def split(
+    demand: Annotated[
+        Path | None, typer.Option("--demand", help="demand.toml (default: [split] demand, else the shipped example)")
+    ] = None,
+    form: Annotated[SplitFormat, typer.Option("--format", help="table or json")] = SplitFormat.table,
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """Recommend which fleets, and how many replicas, carry a demand at least cost within its SLOs."""
+    need_hub("split")
+    from app.commands import split as split_command
+
+    split_command.show(demand, form.value, db, config)

@@ -1,0 +1,194 @@
+"""wattmix.toml: fleets, nodes, zones, store and hub. Every key is in wattmix.example.toml (a test holds them equal)."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import platformdirs
+from pydantic import Field, ValidationError, model_validator
+
+from app.accounting.carbon import GridFactor
+from app.accounting.cost import Rate, owned_usd_per_hour
+from app.errors import ConfigError
+from app.reference.gpus import find_gpu, words
+from app.reference.grid import grid_factor
+from app.reference.tables import checkout_folder, in_checkout
+from app.validation import Strict, describe
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class RentedPrice(Strict):
+    plan: Literal["rented"]
+    usd_per_gpu_hour: NonNegative
+
+    def rate(self, fleet: str) -> Rate:
+        return Rate(self.usd_per_gpu_hour, "user", f"wattmix.toml, fleet {fleet}")
+
+
+class OwnedPrice(Strict):
+    plan: Literal["owned"]
+    purchase_usd: NonNegative
+    residual_usd: NonNegative = 0.0
+    life_years: Positive
+    fixed_usd_per_hour: NonNegative = 0.0
+    tariff_usd_per_kwh: float
+
+    def rate(self, fleet: str) -> Rate:
+        hourly = owned_usd_per_hour(self.purchase_usd, self.residual_usd, self.life_years, self.fixed_usd_per_hour)
+        return Rate(hourly, "user", f"wattmix.toml, fleet {fleet} (owned)", self.tariff_usd_per_kwh)
+
+
+class Embodied(Strict):
+    """method: whose figure; `user` needs kg_per_gpu. policy `sunk`: a card that was made anyway counts 0."""
+
+    method: Literal["pcf", "boavizta", "user"] = "pcf"
+    policy: Literal["full", "sunk"] = "full"
+    kg_per_gpu: NonNegative | None = None
+    lifetime_years: Positive = 4.0
+
+    @model_validator(mode="after")
+    def _user_needs_a_figure(self) -> Embodied:
+        if self.method == "user" and self.kg_per_gpu is None:
+            raise ValueError('kg_per_gpu beside method = "user"')
+        return self
+
+
+class Fleet(Strict):
+    name: Annotated[str, Field(min_length=1)]
+    kind: Annotated[str, Field(min_length=1)] | None = None
+    gpu: Annotated[str, Field(min_length=1)]
+    zone: str | None = None
+    pue: Annotated[float, Field(ge=1)] = 1.0
+    price: Annotated[RentedPrice | OwnedPrice, Field(discriminator="plan")] | None = None
+    embodied: Embodied = Embodied()
+
+    def matches_gpu(self, gpu_name: str) -> bool:
+        """`gpu` is a name or a glob; separators and case do not count."""
+        return matches_gpu_pattern(self.gpu, gpu_name)
+
+
+def matches_gpu_pattern(pattern: str, gpu_name: str) -> bool:
+    if fnmatchcase(" ".join(words(gpu_name)), " ".join(words(pattern))):
+        return True
+    spec = find_gpu(pattern)
+    return spec is not None and spec == find_gpu(gpu_name)
+
+
+class Zone(Strict):
+    """A zone of the user's own, or another figure for a known one."""
+
+    name: Annotated[str, Field(min_length=1)]
+    g_per_kwh: NonNegative
+    basis: Literal["lifecycle", "direct"]
+    year: int | None = None
+    source: Annotated[str, Field(min_length=1)]
+
+
+class Node(Strict):
+    """Nodes whose id matches the glob belong to the fleet; the first match counts."""
+
+    match: Annotated[str, Field(min_length=1)]
+    fleet: str
+
+
+class StoreSettings(Strict):
+    path: str | None = None
+
+
+class HubSettings(Strict):
+    host: str = "127.0.0.1"
+    port: Port = 8501
+
+
+class Defaults(Strict):
+    """What counts for GPUs that no fleet claims."""
+
+    zone: str = "EU27"
+    pue: Annotated[float, Field(ge=1)] = 1.0
+
+
+class SplitSettings(Strict):
+    demand: str | None = None
+
+
+class Config(Strict):
+    store: StoreSettings = StoreSettings()
+    hub: HubSettings = HubSettings()
+    defaults: Defaults = Defaults()
+    split: SplitSettings = SplitSettings()
+    zone: tuple[Zone, ...] = ()
+    fleet: tuple[Fleet, ...] = ()
+    node: tuple[Node, ...] = ()
+
+    def fleet_of_gpu(self, gpu_name: str) -> Fleet | None:
+        """The first fleet whose `gpu` pattern matches."""
+        return next((fleet for fleet in self.fleet if fleet.matches_gpu(gpu_name)), None)
+
+    def fleet_of_node(self, node_id: str) -> Fleet | None:
+        """The fleet of the first `[[node]]` whose glob matches."""
+        name = next((node.fleet for node in self.node if fnmatchcase(node_id, node.match)), None)
+        return next((fleet for fleet in self.fleet if fleet.name == name), None)
+
+    def grid_factor(self, zone: str) -> GridFactor:
+        """The user's zone of that name, else the shipped table's. Raises UnknownName."""
+        for own in self.zone:
+            if own.name.casefold() == zone.casefold():
+                return GridFactor(own.name, own.g_per_kwh, own.basis, own.year, "user", own.source)
+        return grid_factor(zone)
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Config:
+        names = [fleet.name for fleet in self.fleet]
+        doubled = {name for name in names if names.count(name) > 1}
+        if doubled:
+            raise ValueError(f"fleet names that differ ({', '.join(sorted(doubled))} appears twice)")
+        for node in self.node:
+            if node.fleet not in names:
+                raise ValueError(f"node {node.match!r} to name a fleet of this file: {', '.join(names) or 'none yet'}")
+        return self
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file. Raises ConfigError that names the file and the line."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text") from None
+    except OSError as problem:
+        raise ConfigError(f"{path}: cannot be read: {problem.strerror}") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise ConfigError(f"{path}: not TOML: {problem}") from None
+
+
+def load_config(path: Path | None = None) -> Config:
+    """`path`, else $WATTMIX_CONFIG, else ./wattmix.toml if it exists, else the defaults."""
+    named = path or (Path(os.environ["WATTMIX_CONFIG"]) if os.environ.get("WATTMIX_CONFIG") else None)
+    if named is None and not Path("wattmix.toml").is_file():
+        return Config()
+    file = named or Path("wattmix.toml")
+    try:
+        config = Config.model_validate(read_toml(file))
+    except ValidationError as problem:
+        raise ConfigError(describe(problem, str(file))) from None
+    for zone in {fleet.zone for fleet in config.fleet if fleet.zone} | {config.defaults.zone}:
+        config.grid_factor(zone)
+    return config
+
+
+def store_path(option: Path | None, config: Config) -> Path:
+    """--db, else $WATTMIX_DB, else [store] path, else data/wattmix.duckdb in a checkout or the user's data folder."""
+    named = option or os.environ.get("WATTMIX_DB") or config.store.path
+    if named:
+        return Path(named).expanduser()
+    if in_checkout():
+        return checkout_folder() / "data" / "wattmix.duckdb"
+    return Path(platformdirs.user_data_dir("wattmix")) / "wattmix.duckdb"

@@ -1,0 +1,63 @@
+"""The one tree of errors a person may see.
+
+WattmixError                 their side can mend it: exit code 2, HTTP 4xx, never a traceback
+├── ConfigError              a file of settings: names file, key, value given, values accepted
+│   └── DemandError          the same for a demand file or the body of a split request
+├── ImportFileError          a path or file that cannot be imported
+├── UnknownName              a model, fleet, GPU, zone or page that does not exist here
+├── MissingPart              a part of the product that is not installed: says what to install
+├── StoreError               the DuckDB file
+│   ├── StoreBusy            another process owns it: names the pid
+│   └── StoreSchemaError     written by a newer Wattmix, or not a Wattmix store
+├── HubError                 the hub did not start, or did not answer as it should
+└── SolverError              HiGHS gave no answer
+"""
+
+from __future__ import annotations
+
+
+class WattmixError(Exception):
+    """Base of everything a person is told. `str(error)` says what, where and what to do."""
+
+    exit_code = 2
+    http_status = 400
+
+
+class ConfigError(WattmixError):
+    pass
+
+
+class DemandError(ConfigError):
+    http_status = 422
+
+
+class ImportFileError(WattmixError):
+    http_status = 422
+
+
+class UnknownName(WattmixError):
+    http_status = 404
+
+
+class MissingPart(WattmixError):
+    http_status = 501
+
+
+class StoreError(WattmixError):
+    http_status = 503
+
+
+class StoreBusy(StoreError):
+    pass
+
+
+class StoreSchemaError(StoreError):
+    pass
+
+
+class HubError(WattmixError):
+    http_status = 502
+
+
+class SolverError(WattmixError):
+    http_status = 503

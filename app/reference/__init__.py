@@ -1,0 +1,1 @@
+"""The shipped tables of facts (data/*.csv) and how a name finds its row."""

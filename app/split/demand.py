@@ -1,0 +1,106 @@
+"""A demand: workload classes with their SLOs, fleets on offer, and how to solve. The schema of demand.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from app.errors import DemandError
+from app.validation import Strict, describe
+from collectors.benchmark.run import LatencyMetric
+
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+NonNegative = Annotated[float, Field(ge=0)]
+Policy = Literal["allow", "penalise", "refuse"]
+
+
+class Slo(Strict):
+    """At least `percentile` % of requests have `metric` at or under `max_ms`."""
+
+    metric: LatencyMetric
+    percentile: Annotated[float, Field(gt=0, le=100)]
+    max_ms: Annotated[float, Field(gt=0)]
+
+    @property
+    def label(self) -> str:
+        """E.g. "p99 TTFT <= 100 ms"."""
+        return f"p{self.percentile:g} {self.metric.upper()} <= {self.max_ms:g} ms"
+
+
+class WorkloadClass(Strict):
+    """Traffic for one model. prompt_tokens and generated_tokens: means per request."""
+
+    name: Name
+    model: Name
+    requests_per_s: NonNegative
+    prompt_tokens: NonNegative
+    generated_tokens: NonNegative
+    slo: tuple[Slo, ...] = ()
+    fleets: tuple[str, ...] | None = None
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Demand in total tokens per second."""
+        return self.requests_per_s * (self.prompt_tokens + self.generated_tokens)
+
+    @property
+    def prompt_share(self) -> float:
+        return self.prompt_tokens / (self.prompt_tokens + self.generated_tokens)
+
+    @model_validator(mode="after")
+    def _has_tokens(self) -> WorkloadClass:
+        if self.prompt_tokens + self.generated_tokens <= 0:
+            raise ValueError("prompt_tokens + generated_tokens > 0")
+        return self
+
+
+class FleetOffer(Strict):
+    """GPUs on offer. g_per_kwh wins over zone; without either the fleet's grams are unknown, not 0."""
+
+    name: Name
+    gpu: Name
+    usd_per_gpu_hour: NonNegative
+    max_gpus: Annotated[int, Field(ge=0)] | None = None
+    zone: str | None = None
+    g_per_kwh: NonNegative | None = None
+    pue: Annotated[float, Field(ge=1)] = 1.0
+    model: Name | None = None
+    kind: Name | None = None
+
+
+class SolveOptions(Strict):
+    """gap: relative distance from the proven bound at which the solver may stop; 0 asks for the exact optimum."""
+
+    carbon_usd_per_t: NonNegative = 0.0
+    max_utilisation: Annotated[float, Field(gt=0, le=1)] = 0.8
+    small_samples: Policy = "allow"
+    gap: Annotated[float, Field(ge=0, lt=1)] = 0.001
+
+
+class Demand(Strict):
+    classes: Annotated[tuple[WorkloadClass, ...], Field(alias="class", min_length=1)]
+    fleets: Annotated[tuple[FleetOffer, ...], Field(alias="fleet", min_length=1)]
+    solve: SolveOptions = SolveOptions()
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Demand:
+        fleet_names = [fleet.name for fleet in self.fleets]
+        for what, names in (("class", [one.name for one in self.classes]), ("fleet", fleet_names)):
+            doubled = {name for name in names if names.count(name) > 1}
+            if doubled:
+                raise ValueError(f"{what} names that differ ({', '.join(sorted(doubled))} appears twice)")
+        for one in self.classes:
+            unknown = set(one.fleets or ()) - set(fleet_names)
+            if unknown:
+                raise ValueError(f"class {one.name!r} to list fleets among {', '.join(fleet_names)}")
+        return self
+
+
+def parse_demand(content: Mapping[str, Any], where: str) -> Demand:
+    """The demand in a TOML or JSON mapping. Raises DemandError with one line per finding; `where` names the source."""
+    try:
+        return Demand.model_validate(dict(content))
+    except ValidationError as problem:
+        raise DemandError(describe(problem, where)) from None

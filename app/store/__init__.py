@@ -1,0 +1,1 @@
+"""The DuckDB file: schema, writes and reads. SQL lives here and nowhere else."""

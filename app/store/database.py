@@ -1,0 +1,110 @@
+"""Opens the DuckDB file and guards it: one process owns it, one thread writes at a time."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+import polars as pl
+
+from app.errors import StoreBusy, StoreError
+from app.store.hub_file import read_hub_file
+from app.store.schema import migrate
+
+Purpose = Literal["user", "demo"]
+
+
+class Store:
+    """An open store. Reads use a cursor each (MVCC); writes go through `transaction`, one at a time."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+        self._connection = connection
+        self._write_lock = threading.Lock()
+        self.path = path
+        self.revision = 0
+
+    @classmethod
+    def open(cls, path: Path, *, purpose: Purpose = "user") -> Store:
+        """Open or create the file and bring its schema up to date.
+
+        Raises StoreBusy when another process owns it, StoreSchemaError for a newer or foreign file, else StoreError.
+        """
+        connection = _connect(path)
+        try:
+            connection.execute("SET TimeZone = 'UTC'")
+            migrate(connection, str(path))
+            if connection.execute("SELECT count(*) FROM store_purpose").fetchone() == (0,):
+                connection.execute("INSERT INTO store_purpose VALUES ($1)", [purpose])
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection, path)
+
+    def close(self) -> None:
+        with self._write_lock:
+            self._connection.close()
+
+    @property
+    def purpose(self) -> Purpose:
+        row = self._connection.cursor().execute("SELECT purpose FROM store_purpose").fetchone()
+        return "demo" if row == ("demo",) else "user"
+
+    def query(self, sql: str, parameters: list[Any] | None = None) -> pl.DataFrame:
+        """Rows of a SELECT as a Polars frame."""
+        with self._connection.cursor() as cursor:
+            frame: pl.DataFrame = cursor.sql(sql, params=parameters or []).pl()
+            return frame
+
+    @contextmanager
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A write: committed when the block ends, rolled back when anything in it raises.
+
+        DuckDB answers COMMIT without an error after a failed statement, though it keeps nothing; so an error inside
+        the block always leads to ROLLBACK and goes on to the caller.
+        """
+        with self._write_lock, self._connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            try:
+                yield cursor
+                cursor.execute("COMMIT")
+            except BaseException:
+                _roll_back(cursor)
+                raise
+            self.revision += 1
+
+
+def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
+    try:
+        cursor.execute("ROLLBACK")
+    except duckdb.TransactionException:
+        return  # a failed COMMIT has already ended the transaction
+
+
+def _connect(path: Path) -> duckdb.DuckDBPyConnection:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return duckdb.connect(str(path))
+    except OSError as problem:
+        raise StoreError(f"{path}: its folder cannot be made: {problem.strerror}. Name another with --db.") from None
+    except duckdb.IOException as problem:
+        raise _explain(path, str(problem)) from None
+    except duckdb.Error as problem:
+        raise StoreError(f"{path}: DuckDB cannot open it: {problem}") from None
+
+
+def _explain(path: Path, problem: str) -> StoreError:
+    if "lock" in problem:
+        holder = re.search(r"\(PID (\d+)\)", problem)
+        pid = int(holder[1]) if holder else None
+        hub = read_hub_file(path)
+        if hub and hub.pid == pid:
+            return StoreBusy(f"{path} is served by the hub with pid {pid} at {hub.address}. Use that one, or stop it.")
+        return StoreBusy(f"{path} is in use by the process with pid {pid}. Wait for it, or stop it.")
+    if "not a valid DuckDB database file" in problem:
+        return StoreError(f"{path} is not a DuckDB file. Name another file with --db.")
+    return StoreError(f"{path}: DuckDB cannot open it: {problem}")

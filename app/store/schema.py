@@ -1,0 +1,86 @@
+"""The schema as numbered migrations. A migration is never edited once released; a change is the next number."""
+
+from __future__ import annotations
+
+import duckdb
+
+from app.errors import StoreSchemaError
+
+_MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # one row per store
+        """
+        CREATE TABLE store_purpose (
+            purpose VARCHAR NOT NULL  -- 'user', or 'demo': may be recreated without asking
+        )
+        """,
+        # one row per benchmark run: measured facts only, figures are derived when read
+        """
+        CREATE TABLE benchmark_run (
+            run_id                 VARCHAR PRIMARY KEY,  -- digest of the facts, see BenchmarkRun.run_id
+            model                  VARCHAR NOT NULL,
+            backend                VARCHAR,
+            gpu_name               VARCHAR NOT NULL,
+            gpu_count              INTEGER NOT NULL,
+            offered_requests_per_s DOUBLE,               -- NULL: all requests at once
+            burstiness             DOUBLE,
+            max_concurrency        INTEGER,
+            num_prompts            BIGINT NOT NULL,
+            completed              BIGINT NOT NULL,
+            duration_s             DOUBLE NOT NULL,
+            prompt_tokens          BIGINT NOT NULL,
+            generated_tokens       BIGINT NOT NULL,
+            recorded_at            TIMESTAMPTZ,          -- the file's date, read as UTC
+            source_file            VARCHAR NOT NULL,
+            source_index           INTEGER NOT NULL,     -- 0-based object in the file
+            source_line            INTEGER NOT NULL      -- 1-based
+        )
+        """,
+        # one row per run, metric and statistic
+        """
+        CREATE TABLE benchmark_latency (
+            run_id    VARCHAR NOT NULL,
+            metric    VARCHAR NOT NULL,                  -- ttft, tpot, itl, e2e
+            statistic VARCHAR NOT NULL,                  -- mean, std, or pNN
+            value_ms  DOUBLE NOT NULL,
+            PRIMARY KEY (run_id, metric, statistic)
+        )
+        """,
+    ),
+)
+
+SCHEMA_VERSION = len(_MIGRATIONS)
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, where: str) -> None:
+    """Bring the file to SCHEMA_VERSION, each migration in a transaction. Raises StoreSchemaError for a newer file."""
+    current = _version(connection, where)
+    if current > SCHEMA_VERSION:
+        raise StoreSchemaError(
+            f"{where} has schema {current}, written by a newer Wattmix; this one knows up to {SCHEMA_VERSION}. "
+            "Upgrade Wattmix, or name another store with --db."
+        )
+    for number in range(current + 1, SCHEMA_VERSION + 1):
+        connection.execute("BEGIN")
+        try:
+            for statement in _MIGRATIONS[number - 1]:
+                connection.execute(statement)
+            connection.execute("INSERT INTO schema_version VALUES ($1, now())", [number])
+            connection.execute("COMMIT")
+        except duckdb.Error:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def _version(connection: duckdb.DuckDBPyConnection, where: str) -> int:
+    """The file's schema number, 0 for an empty file; refuses a DuckDB file of somebody else's."""
+    tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if tables and "schema_version" not in tables:
+        raise StoreSchemaError(
+            f"{where} is a DuckDB file, but not a Wattmix store (it holds {', '.join(sorted(tables)[:3])}). "
+            "Name another file with --db."
+        )
+    # one row per applied migration
+    connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER, applied_at TIMESTAMPTZ)")
+    row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,42 @@
+"""The one place where units are converted. Every function is one factor, from the SI or a definition."""
+
+from __future__ import annotations
+
+SECONDS_PER_HOUR = 3600.0
+HOURS_PER_YEAR = 8760.0  # 365 days, the accounting year of design section 4
+JOULES_PER_KWH = 3.6e6  # 1 kWh = 1000 W x 3600 s
+TOKENS_PER_MTOK = 1e6
+GRAMS_PER_TONNE = 1e6
+MS_PER_S = 1e3
+
+
+def hours(seconds: float) -> float:
+    return seconds / SECONDS_PER_HOUR
+
+
+def joules(power_w: float, seconds: float) -> float:
+    return power_w * seconds
+
+
+def kwh(energy_j: float) -> float:
+    return energy_j / JOULES_PER_KWH
+
+
+def kw(power_w: float) -> float:
+    return power_w / 1e3
+
+
+def mtok(tokens: float) -> float:
+    return tokens / TOKENS_PER_MTOK
+
+
+def per_hour(per_second: float) -> float:
+    return per_second * SECONDS_PER_HOUR
+
+
+def tonnes(grams: float) -> float:
+    return grams / GRAMS_PER_TONNE
+
+
+def seconds(milliseconds: float) -> float:
+    return milliseconds / MS_PER_S

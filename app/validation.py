@@ -1,0 +1,65 @@
+"""Turns pydantic's findings into lines a person can act on: file, key, value given, what is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+
+class Strict(BaseModel):
+    """Base of everything read from a file or a request: unknown keys, NaN and infinities are refused."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, populate_by_name=True, frozen=True, strict=False)
+
+
+def describe(problem: ValidationError, where: str) -> str:
+    """One line per finding, e.g. "demand.toml: `fleet[1].pue`: given 'x'; accepted: a number"."""
+    return "\n".join(_line(finding, where) for finding in problem.errors(include_url=False))
+
+
+def _line(finding: Any, where: str) -> str:
+    key = _key(finding["loc"])
+    if finding["type"] == "extra_forbidden":
+        return f"{where}: `{key}`: no such key (a misspelling?)"
+    if finding["type"] == "missing":
+        return f"{where}: `{key}`: the key is missing"
+    given = repr(finding["input"])
+    shown = given if len(given) <= 60 else given[:57] + "..."
+    return f"{where}: `{key}`: given {shown}; accepted: {_accepted(finding)}"
+
+
+def _key(location: tuple[int | str, ...]) -> str:
+    key = ""
+    for part in location:
+        key += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if key else part
+    return key or "(the whole file)"
+
+
+def _accepted(finding: Any) -> str:
+    context = finding.get("ctx", {})
+    wanted: dict[str, Callable[[], object]] = {
+        "literal_error": lambda: context["expected"],
+        "greater_than": lambda: f"a number > {context['gt']}",
+        "greater_than_equal": lambda: f"a number >= {context['ge']}",
+        "less_than": lambda: f"a number < {context['lt']}",
+        "less_than_equal": lambda: f"a number <= {context['le']}",
+        "float_parsing": lambda: "a number",
+        "float_type": lambda: "a number",
+        "finite_number": lambda: "a finite number",
+        "int_parsing": lambda: "a whole number",
+        "int_type": lambda: "a whole number",
+        "int_from_float": lambda: "a whole number",
+        "string_type": lambda: "text",
+        "list_type": lambda: "a list",
+        "model_type": lambda: "a table of keys",
+        "model_attributes_type": lambda: "a table of keys",
+        "dict_type": lambda: "a table of keys",
+        "bool_parsing": lambda: "true or false",
+        "union_tag_invalid": lambda: context["expected_tags"],
+        "union_tag_not_found": lambda: "a table with its kind named",
+        "value_error": lambda: str(context["error"]),
+    }
+    say = wanted.get(finding["type"])
+    return str(say()) if say else str(finding["msg"])

@@ -1,0 +1,1 @@
+"""What measures: GPUs, engines, grids, prices and benchmark result files. Never imports `app`."""

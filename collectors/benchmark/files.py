@@ -1,0 +1,139 @@
+"""Result files on disk: find them, split them into JSON objects, and say what became of each."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from collectors.benchmark import facts_csv, vllm
+from collectors.benchmark.run import BenchmarkRun
+from collectors.benchmark.vllm import FieldError, GpuOverride
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+
+Verdict = Literal["read", "skipped", "broken"]
+
+
+@dataclass(frozen=True)
+class FileOutcome:
+    """What one file gave. `reason` says in words why it was skipped (not ours) or is broken (ours, unusable)."""
+
+    file: str
+    verdict: Verdict
+    runs: tuple[BenchmarkRun, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file to read; `name` is its path below the folder it was found in. named: the user typed this very file."""
+
+    path: Path
+    name: str
+    named: bool
+
+
+class PathNotFound(FileNotFoundError):
+    """A path given by the user that is neither a file, a folder nor a glob with matches."""
+
+
+def find_files(paths: Sequence[str]) -> list[FoundFile]:
+    """Every file under the given files, folders and globs, in a stable order. Raises PathNotFound for a dead path."""
+    found: dict[Path, FoundFile] = {}
+    for text in paths:
+        path = Path(text).expanduser()
+        matches = [path] if path.exists() else _matches(path)
+        if not matches:
+            raise PathNotFound(f"no such file or folder, and no file matches: {text}")
+        for match in matches:
+            for file in _below(match):
+                found.setdefault(file.path.resolve(), file)
+    return list(found.values())
+
+
+def _matches(pattern: Path) -> list[Path]:
+    """What a glob matches; Path.glob cannot do it, for it takes no absolute pattern."""
+    return [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True))]  # noqa: PTH207
+
+
+def _below(path: Path) -> Iterator[FoundFile]:
+    if not path.is_dir():
+        yield FoundFile(path, path.name, named=True)
+        return
+    for folder, subfolders, names in os.walk(path):
+        subfolders.sort()
+        for name in sorted(names):
+            file = Path(folder) / name
+            yield FoundFile(file, file.relative_to(path).as_posix(), named=False)
+
+
+def read_file(found: FoundFile, *, gpu: GpuOverride | None = None, max_bytes: int = MAX_FILE_BYTES) -> FileOutcome:
+    """The runs of one file: all of them, or none and the reason."""
+    if not found.named and found.path.suffix.lower() not in (".json", ".jsonl"):
+        return FileOutcome(found.name, "skipped", reason="not a .json file")
+    try:
+        text = _read_text(found.path, max_bytes)
+        if found.path.suffix.lower() == ".csv":
+            return FileOutcome(found.name, "read", tuple(facts_csv.read(text)))
+        objects = list(_json_objects(text))
+    except ValueError as problem:
+        return FileOutcome(found.name, "broken", reason=str(problem))
+    except OSError as problem:
+        return FileOutcome(found.name, "broken", reason=f"cannot be read: {problem.strerror}")
+    return _parse_objects(found.name, objects, gpu)
+
+
+def _read_text(path: Path, max_bytes: int) -> str:
+    if not path.is_file():
+        raise ValueError("not a regular file")
+    size = path.stat().st_size
+    if size > max_bytes:
+        raise ValueError(
+            f"{size / 1e6:.0f} MB; a result file may have {max_bytes / 1e6:.0f} MB (raise it with --max-file-mb)"
+        )
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"not UTF-8 text (byte {problem.start})") from None
+    if not text.strip():
+        raise ValueError("the file is empty")
+    return text
+
+
+def _json_objects(text: str) -> Iterator[tuple[int, Any]]:
+    """(line, value) of each JSON value in a text that holds one or several, one after another."""
+    decoder = json.JSONDecoder()
+    position, line, counted = 0, 1, 0
+    while True:
+        while position < len(text) and text[position].isspace():
+            position += 1
+        if position == len(text):
+            return
+        line += text.count("\n", counted, position)
+        counted = position
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as problem:
+            raise ValueError(f"line {problem.lineno}, column {problem.colno}: not JSON ({problem.msg})") from None
+        except (RecursionError, ValueError) as problem:
+            raise ValueError(f"line {line}: JSON that cannot be read ({problem})") from None
+        yield from ((line, item) for item in value) if isinstance(value, list) else [(line, value)]
+
+
+def _parse_objects(name: str, objects: list[tuple[int, Any]], gpu: GpuOverride | None) -> FileOutcome:
+    if not any(vllm.recognises(value) for _, value in objects):
+        return FileOutcome(name, "skipped", reason="JSON, but not a vLLM benchmark_serving result")
+    runs: list[BenchmarkRun] = []
+    for index, (line, value) in enumerate(objects):
+        if not vllm.recognises(value):
+            return FileOutcome(name, "broken", reason=f"object {index + 1} (line {line}) is not a benchmark result")
+        try:
+            runs.append(vllm.parse(value, file=name, index=index, line=line, gpu=gpu))
+        except FieldError as problem:
+            return FileOutcome(name, "broken", reason=f"object {index + 1} (line {line}), key {problem}")
+    return FileOutcome(name, "read", tuple(runs))

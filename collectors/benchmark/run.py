@@ -1,0 +1,119 @@
+"""A benchmark run: what one load test measured on one replica."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Literal
+
+LatencyMetric = Literal["ttft", "tpot", "itl", "e2e"]
+LATENCY_METRICS: tuple[LatencyMetric, ...] = ("ttft", "tpot", "itl", "e2e")
+
+
+@dataclass(frozen=True)
+class Latency:
+    """One latency metric of a run, in milliseconds. None where the file did not say.
+
+    quantiles_ms: percentile (0 < p <= 100) -> milliseconds; 100 is the maximum seen.
+    """
+
+    mean_ms: float | None = None
+    std_ms: float | None = None
+    quantiles_ms: dict[float, float] = field(default_factory=dict)
+
+    def at_least(self, percentile: float) -> tuple[float, float] | None:
+        """(percentile, ms) measured at `percentile`, else at the next higher one; None when neither exists."""
+        higher = [p for p in self.quantiles_ms if p >= percentile]
+        return (min(higher), self.quantiles_ms[min(higher)]) if higher else None
+
+
+@dataclass(frozen=True)
+class BenchmarkRun:
+    """Facts of one run, as measured by the load generator. Nothing here is derived.
+
+    offered_requests_per_s: target arrival rate; None means all requests at once.
+    completed:              requests that finished, the sample size behind every latency.
+    recorded_at:            the file's own date. Result files name no zone; it is read as UTC.
+    source_index:           0-based position of the JSON object in its file; source_line: 1-based line it starts on.
+    """
+
+    model: str
+    backend: str | None
+    gpu_name: str
+    gpu_count: int
+    offered_requests_per_s: float | None
+    burstiness: float | None
+    max_concurrency: int | None
+    num_prompts: int
+    completed: int
+    duration_s: float
+    prompt_tokens: int
+    generated_tokens: int
+    latency: dict[LatencyMetric, Latency]
+    recorded_at: datetime | None
+    source_file: str
+    source_index: int
+    source_line: int
+
+    def __post_init__(self) -> None:
+        """Refuses what no load test can have measured. Raises ValueError that names the field."""
+        checks = {
+            "gpu_count": self.gpu_count >= 1,
+            "duration_s": is_finite(self.duration_s) and self.duration_s > 0,
+            "offered_requests_per_s": self.offered_requests_per_s is None
+            or (is_finite(self.offered_requests_per_s) and self.offered_requests_per_s > 0),
+            "burstiness": self.burstiness is None or (is_finite(self.burstiness) and self.burstiness > 0),
+            "num_prompts": self.num_prompts >= 1,
+            "completed": 0 <= self.completed <= self.num_prompts,
+            "prompt_tokens": self.prompt_tokens >= 0,
+            "generated_tokens": self.generated_tokens >= 0,
+            "recorded_at": self.recorded_at is None or self.recorded_at.tzinfo is not None,
+            "latency": all(_is_sane(latency) for latency in self.latency.values()),
+        }
+        for name, holds in checks.items():
+            if not holds:
+                raise ValueError(f"`{name}` cannot be {getattr(self, name)!r}")
+
+    @property
+    def run_id(self) -> str:
+        """16 hex digits over the measured facts, without the source: the same run read from two files is one run."""
+        facts = asdict(self)
+        for provenance in ("source_file", "source_index", "source_line"):
+            del facts[provenance]
+        text = json.dumps(facts, sort_keys=True, default=lambda moment: moment.isoformat(), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.generated_tokens
+
+    @property
+    def arrival_s(self) -> float:
+        """Seconds over which requests arrived at the offered rate; 0 when they all came at once."""
+        return self.num_prompts / self.offered_requests_per_s if self.offered_requests_per_s else 0.0
+
+    @property
+    def mean_e2e_ms(self) -> float | None:
+        """Mean end-to-end time of a request; where the file has none, TTFT + TPOT for the tokens after the first."""
+        measured = self.latency.get("e2e", Latency()).mean_ms
+        if measured is not None:
+            return measured
+        ttft = self.latency.get("ttft", Latency()).mean_ms
+        tpot = self.latency.get("tpot", Latency()).mean_ms
+        if ttft is None or tpot is None or self.completed == 0:
+            return None
+        return ttft + tpot * max(self.generated_tokens / self.completed - 1, 0)
+
+
+def _is_sane(latency: Latency) -> bool:
+    values = [latency.mean_ms, latency.std_ms, *latency.quantiles_ms.values()]
+    return all(value is None or (is_finite(value) and value >= 0) for value in values) and all(
+        0 < percentile <= 100 for percentile in latency.quantiles_ms
+    )
+
+
+def is_finite(value: float) -> bool:
+    return not (math.isnan(value) or math.isinf(value))

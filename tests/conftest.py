@@ -1,0 +1,82 @@
+"""Shared fixtures: the study's runs, a store with them, and the switch that turns "not installed" into a failure."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.backend import LocalBackend, serve_from
+from app.config import Config
+from app.reference.tables import data_folder
+from app.store.benchmarks import add_runs
+from app.store.database import Store
+from collectors.benchmark import facts_csv
+from collectors.benchmark.run import BenchmarkRun
+
+ROOT = Path(__file__).resolve().parent.parent
+RAW_RUNS = ROOT.parent / "shared" / "benchmarks" / "aibc2025" / "raw"
+
+
+def need(present: bool, what: str, install: str) -> None:
+    """Skip a test whose part is not installed; with WATTMIX_REQUIRE_ALL=1 (CI) fail instead."""
+    if present:
+        return
+    message = f"{what} is not installed; install it with: {install}"
+    if os.environ.get("WATTMIX_REQUIRE_ALL") == "1":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees the user's settings or working folder."""
+    for name in ("WATTMIX_DB", "WATTMIX_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def study_runs() -> list[BenchmarkRun]:
+    """The 130 runs of the study, from the CSV that ships."""
+    return list(facts_csv.read((data_folder() / "aibc2025_runs.csv").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="session")
+def raw_folder() -> Path:
+    """The study's raw JSON files; they do not ship, so tests of them have a twin that needs none."""
+    if not RAW_RUNS.is_dir():
+        pytest.skip("the study's raw files are not beside this checkout")
+    return RAW_RUNS
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    opened = Store.open(tmp_path / "store.duckdb")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def backend(store: Store, study_runs: list[BenchmarkRun]) -> LocalBackend:
+    """A backend over a store with the study's runs and no wattmix.toml."""
+    add_runs(store, study_runs)
+    return LocalBackend(store, Config())
+
+
+@pytest.fixture
+def served_backend(backend: LocalBackend) -> Iterator[LocalBackend]:
+    """`backend`, as the pages of this process see it."""
+    serve_from(backend)
+    yield backend
+    serve_from(None)
+
+
+def chromium() -> str | None:
+    """The system's Chromium, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for name in names if (path := shutil.which(name))), None)
