@@ -40,9 +40,8 @@ def import_paths(
     with open_backend(target, config) as backend:
         added = backend.add_runs(runs)
     read = sum(outcome.verdict == "read" for outcome in outcomes)
-    typer.echo(
-        f"{added.new} runs imported, {added.known} already there; {read} of {len(files)} files read. Store: {target}"
-    )
+    typer.echo(f"{added.new} runs imported, {added.known} already there; {read} of {len(files)} files read.")
+    typer.echo(f"Store: {target}")
     _tell(console, outcomes, "skipped", "yellow")
     if _tell(console, outcomes, "broken", "red"):
         sys.exit(ImportFileError.exit_code)

@@ -12,7 +12,10 @@ from app.split.point import Flag, OperatingPoint, is_small_sample
 
 @dataclass(frozen=True)
 class Fleet:
-    """An offer with what was looked up for it. g_per_kwh None: unknown, for `carbon_label`. kind: enterprise, consumer, ..."""
+    """An offer with what was looked up for it.
+
+    kind: enterprise, consumer or any word. g_per_kwh None: unknown, and `carbon_label` says why.
+    """
 
     offer: FleetOffer
     kind: str
