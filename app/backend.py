@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import requests
 
 from app.answers.runs import Assume, account_runs, run_row
-from app.answers.split import default_demand, recommend_split, split_as_json
+from app.answers.split import default_demand, recommend_split, split_as_json, starting_knobs
 from app.answers.study import study_findings
 from app.config import Config
 from app.errors import HubError, StoreBusy, WattmixError
@@ -60,6 +60,9 @@ class LocalBackend:
 
     def default_demand(self) -> Demand:
         return default_demand(self.config)
+
+    def knobs(self) -> dict[str, float | None]:
+        return starting_knobs(self.default_demand(), self.config)
 
     def split(self, demand: Demand) -> dict[str, Any]:
         return split_as_json(recommend_split(demand, self.runs(), self.config))

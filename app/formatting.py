@@ -16,3 +16,8 @@ def usd(value: float | None, digits: int = 2) -> str:
 
 def percent(share: float | None, digits: int = 0) -> str:
     return MISSING if share is None else f"{share:.{digits}%}"
+
+
+def markdown(text: str) -> str:
+    """Text as it stands, for a place that reads Markdown: a dollar sign there would start a formula."""
+    return text.replace("$", r"\$").replace("_", r"\_").replace("*", r"\*").replace("[", r"\[").replace("~", r"\~")

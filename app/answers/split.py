@@ -8,13 +8,14 @@ from typing import Any
 
 from app.config import Config, read_toml
 from app.errors import DemandError, UnknownName
-from app.reference.gpus import find_gpu, same_gpu
+from app.reference.gpus import display_name, find_gpu, same_gpu
 from app.reference.tables import data_folder
 from app.split.answer import Pool, Share, SplitAnswer
 from app.split.demand import Demand, FleetOffer, parse_demand
 from app.split.options import Fleet, Option
 from app.split.point import OperatingPoint, power_from_tdp
 from app.split.recommend import Recommendation, recommend
+from app.split.scenario import knobs
 from collectors.benchmark.run import BenchmarkRun
 
 
@@ -26,6 +27,14 @@ def read_demand(path: Path) -> Demand:
 def default_demand(config: Config) -> Demand:
     """The demand named in wattmix.toml, else the shipped example."""
     return read_demand(Path(config.split.demand) if config.split.demand else data_folder() / "demand.example.toml")
+
+
+def starting_knobs(demand: Demand, config: Config) -> dict[str, float | None]:
+    """The what-if knobs at their present values; a fleet's g/kWh from its zone where the demand sets none."""
+    start = knobs(demand)
+    for offer in demand.fleets:
+        start[f"g.{offer.name}"] = _carbon(offer, config)[0]
+    return start
 
 
 def recommend_split(demand: Demand, runs: Sequence[BenchmarkRun], config: Config) -> Recommendation:
@@ -44,7 +53,7 @@ def _fleet(offer: FleetOffer, demand: Demand, config: Config) -> Fleet:
     if demand.solve.carbon_usd_per_t > 0 and (g_per_kwh is None or spec is None or spec.tdp_w is None):
         lacks = label if g_per_kwh is None else f"no TDP for {offer.gpu}"
         raise DemandError(f"fleet {offer.name}: a carbon price needs its grams, and they are unknown: {lacks}")
-    return Fleet(offer, kind, g_per_kwh, label)
+    return Fleet(offer, display_name(offer.gpu), kind, g_per_kwh, label)
 
 
 def _carbon(offer: FleetOffer, config: Config) -> tuple[float | None, str]:
@@ -146,6 +155,7 @@ def _replica(pool: Pool) -> dict[str, Any]:
     return {
         "fleet": pool.option.fleet.name,
         "gpu": pool.option.point.run.gpu_name,
+        "gpu_label": pool.option.fleet.gpu_label,
         "model": pool.option.point.run.model,
         "gpus_per_replica": pool.option.point.gpus,
         "qps_point": pool.option.point.qps,

@@ -63,9 +63,16 @@ def _replicas(answer: dict[str, Any]) -> Table:
         flags = sorted({flag for share in mine for flag in share["flags"]})
         point = "all at once" if pool["qps_point"] is None else f"{pool['qps_point']:g} req/s"
         table.add_row(
-            pool["fleet"], f"{pool['gpus_per_replica']}x {pool['gpu']}", point, str(pool["count"]),
-            percent(pool["utilisation"]), number(pool["usd_per_hour"]), number(pool["watts"], 0), carries, " ".join(flags),
-        )  # fmt: skip
+            pool["fleet"],
+            f"{pool['gpus_per_replica']}x {pool['gpu_label']}",
+            point,
+            str(pool["count"]),
+            percent(pool["utilisation"]),
+            number(pool["usd_per_hour"]),
+            number(pool["watts"], 0),
+            carries,
+            " ".join(flags),
+        )
     return table
 
 

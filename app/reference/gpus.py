@@ -64,7 +64,7 @@ def same_gpu(one: str, other: str) -> bool:
 def display_name(name: str) -> str:
     """A short name for people; an unknown card keeps its own."""
     spec = find_gpu(name)
-    return spec.display if spec else name
+    return spec.display.removeprefix("GeForce ") if spec else name
 
 
 @cache

@@ -14,10 +14,12 @@ from app.split.point import Flag, OperatingPoint, is_small_sample
 class Fleet:
     """An offer with what was looked up for it.
 
-    kind: enterprise, consumer or any word. g_per_kwh None: unknown, and `carbon_label` says why.
+    gpu_label: the card's short name. kind: enterprise, consumer or any word.
+    g_per_kwh: None when unknown, and `carbon_label` says why.
     """
 
     offer: FleetOffer
+    gpu_label: str
     kind: str
     g_per_kwh: float | None
     carbon_label: str
@@ -43,10 +45,10 @@ class Option:
 
     @property
     def label(self) -> str:
-        """E.g. "rtx4090: 2x NVIDIA-GeForce-RTX-4090 at 16 req/s"."""
+        """E.g. "rtx4090: 2x RTX 4090 at 16 req/s"."""
         load = "all at once" if self.point.qps is None else f"at {self.point.qps:g} req/s"
         repeat = f" (run {self.occurrence})" if self.occurrence > 1 else ""
-        return f"{self.fleet.name}: {self.point.gpus}x {self.point.run.gpu_name} {load}{repeat}"
+        return f"{self.fleet.name}: {self.point.gpus}x {self.fleet.gpu_label} {load}{repeat}"
 
     @property
     def usd_per_replica_hour(self) -> float:

@@ -1,0 +1,49 @@
+"""`make screenshots`: every page of a running hub in light and dark, as PNG files.
+
+python -m tests.e2e.screenshots ADDRESS FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+from tests.e2e.chromium import launch
+
+PAGES = {"benchmarks": "/", "split": "/split"}
+WIDTH_PX, HEIGHT_PX = 1440, 1000
+
+
+def take(address: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        for theme in ("light", "dark"):
+            context = browser.new_context(viewport={"width": WIDTH_PX, "height": HEIGHT_PX}, color_scheme=theme)
+            for name, path in PAGES.items():
+                page = context.new_page()
+                page.goto(f"{address}{path}")
+                _settle(page)
+                page.set_viewport_size({"width": WIDTH_PX, "height": _full_height(page)})
+                _settle(page)
+                page.screenshot(path=str(folder / f"{name}-{theme}.png"))
+                page.close()
+        browser.close()
+
+
+def _settle(page: Page) -> None:
+    page.wait_for_selector(".stApp[data-test-script-state='notRunning']", timeout=30_000)
+    page.wait_for_function("document.querySelectorAll('.stPlotlyChart .main-svg').length > 0")
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.wait_for_timeout(700)
+
+
+def _full_height(page: Page) -> int:
+    height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    return max(HEIGHT_PX, int(height))
+
+
+if __name__ == "__main__":
+    take(sys.argv[1].rstrip("/"), Path(sys.argv[2]))
