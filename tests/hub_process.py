@@ -23,7 +23,6 @@ STOP_S = 15.0
 class HubProcess:
     process: subprocess.Popen[str]
     address: str
-    start_s: float
 
     def stop(self) -> int:
         """SIGTERM; the exit code."""
@@ -44,7 +43,6 @@ def running(
     """`wattmix <arguments> --port N` in `folder`, ready to answer; killed at the end if still there."""
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WATTMIX_")}
-    began = time.monotonic()
     process = subprocess.Popen(
         [*command, *arguments, "--port", str(port)],
         cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -52,7 +50,7 @@ def running(
     address = f"http://127.0.0.1:{port}"
     try:
         _wait(process, address)
-        yield HubProcess(process, address, time.monotonic() - began)
+        yield HubProcess(process, address)
     finally:
         if process.poll() is None:
             process.kill()

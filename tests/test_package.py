@@ -74,7 +74,6 @@ def test_the_demo_of_an_installed_wheel_runs_from_another_folder_with_its_theme(
     with running(["demo", "--no-browser", "--db", str(tmp_path / "demo.duckdb")], elsewhere, command=command) as hub:
         assert len(requests.get(f"{hub.address}/api/v1/runs", timeout=30).json()["runs"]) == 130
         assert requests.get(f"{hub.address}/", timeout=30).status_code == 200
-        assert hub.start_s < 15
         assert hub.stop() == 0
     code = "from app.dashboard import theme_file; print(theme_file().read_text())"
     theme = subprocess.run([hub_bin / "python", "-c", code], cwd=elsewhere, capture_output=True, text=True, check=True)

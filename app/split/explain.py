@@ -52,7 +52,7 @@ def _nearest_miss(admission: Admission, one: WorkloadClass, fleet_name: str) -> 
     """The failing number that comes nearest to its limit among the fleet's options."""
     out = [e for e in admission.excluded if e.class_name == one.name and e.option.fleet.name == fleet_name]
     if not out:
-        return f"no benchmark run of {one.model} on its GPU"
+        return f"no benchmark run of {one.model} on its GPU (add some with wattmix import)"
     measured = [exclusion for exclusion in out if exclusion.gap is not None]
     if not measured:
         return out[0].reason

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Page, sync_playwright
 
 from tests.e2e.chromium import launch
+from tests.hub_process import running
 
 PAGES = {"benchmarks": "/", "split": "/split"}
 WIDTH_PX, HEIGHT_PX = 1440, 1000
@@ -45,5 +47,17 @@ def _full_height(page: Page) -> int:
     return max(HEIGHT_PX, int(height))
 
 
+def main(folder: str = "screenshots", address: str | None = None) -> None:
+    target = Path(folder).resolve()
+    if address is not None:
+        take(address.rstrip("/"), target)
+        return
+    with (
+        TemporaryDirectory() as temporary,
+        running(["demo", "--no-browser", "--db", f"{temporary}/demo.duckdb"], Path(temporary)) as hub,
+    ):
+        take(hub.address, target)
+
+
 if __name__ == "__main__":
-    take(sys.argv[1].rstrip("/"), Path(sys.argv[2]))
+    main(*sys.argv[1:])

@@ -14,7 +14,7 @@ from app.dashboard import charts
 from app.formatting import markdown, number, usd
 
 _CHART = {"displayModeBar": False}
-_BASES = {"total": "total tokens", "output": "output tokens"}
+_BASES = ("total", "output")
 _QUANTILES = ("p50", "p90", "p99")
 _TABLE = {
     "gpu_set": ("GPUs", None),
@@ -55,21 +55,19 @@ def _filters(models: list[str]) -> tuple[str, Assume, str, str]:
     study_model = [name for name in models if name.endswith("DeepSeek-R1-Distill-Qwen-14B")]
     model = wide.selectbox(
         "Model", models, index=models.index(study_model[0]) if study_model else 0, key="model", bind="query-params",
-        format_func=lambda name: name.rsplit("/", 1)[-1], help="Every model of which the store holds a run.",
+        help="Every model of which the store holds a run.",
     )  # fmt: skip
     assume = assumed.segmented_control(
-        "Power and grid", ["corrected", "study"], default="corrected", required=True, key="assume", bind="query-params",
-        format_func={"corrected": "Card's own limit", "study": "Study's assumptions"}.__getitem__,
+        "Power and grid", ("corrected", "study"), default="corrected", required=True, key="assume", bind="query-params",
         help="Corrected: each card's own power limit (350 W for the H100 PCIe) and your fleets' zones. "
         "Study: 700 W for that card, 242 g/kWh, PUE 1.",
     )  # fmt: skip
     basis = based.segmented_control(
-        "$/Mtok on", list(_BASES), default="total", required=True, key="basis", bind="query-params",
-        format_func=_BASES.__getitem__,
+        "$/Mtok on tokens", _BASES, default="total", required=True, key="basis", bind="query-params",
         help="Total = prompt + generated tokens, as the study counts. Output = generated tokens only.",
     )  # fmt: skip
     quantile = quantiled.segmented_control(
-        "TTFT", list(_QUANTILES), default="p99", required=True, key="ttft", bind="query-params",
+        "TTFT", _QUANTILES, default="p99", required=True, key="ttft", bind="query-params",
         help="Quantile of the time to first token. A p99 of 200 requests rests on 2 of them.",
     )  # fmt: skip
     return model, cast(Assume, assume), str(basis), str(quantile)
