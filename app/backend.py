@@ -73,6 +73,8 @@ class HubBackend:
 
     def __init__(self, address: str) -> None:
         self.address = address.rstrip("/")
+        self._session = requests.Session()
+        self._session.trust_env = False  # a proxy of the environment has no way to this machine's hub
 
     def add_runs(self, runs: Sequence[BenchmarkRun]) -> Added:
         body = facts_csv.write(runs).encode()
@@ -92,7 +94,7 @@ class HubBackend:
     def _call(self, method: str, path: str, **request: Any) -> Any:
         url = f"{self.address}{path}"
         try:
-            response = requests.request(method, url, timeout=TIMEOUT_S, **request)
+            response = self._session.request(method, url, timeout=TIMEOUT_S, **request)
         except requests.RequestException as problem:
             raise HubError(f"the hub at {self.address} did not answer ({type(problem).__name__})") from None
         try:
@@ -111,9 +113,9 @@ def open_backend(db: Path, config: Config) -> Iterator[Backend]:
     """The store when it is free, else the hub that owns it. Raises StoreBusy when something else holds the file."""
     try:
         store = Store.open(db)
-    except StoreBusy:
+    except StoreBusy as busy:
         hub = read_hub_file(db)
-        if hub is None:
+        if hub is None or hub.pid != busy.pid:
             raise
         yield HubBackend(hub.address)
         return

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from app import __version__
 from app.errors import MissingPart, WattmixError
@@ -56,7 +56,7 @@ def main() -> NoReturn:
     try:
         cli()
     except WattmixError as error:
-        Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
+        Console(stderr=True, soft_wrap=True).print(Text.assemble(("error:", "bold red"), f" {error}"))
         sys.exit(error.exit_code)
     sys.exit(0)
 

@@ -13,15 +13,15 @@ from pydantic import Field, ValidationError, model_validator
 
 from app.accounting.carbon import GridFactor
 from app.accounting.cost import Rate, owned_usd_per_hour
-from app.errors import ConfigError
+from app.errors import ConfigError, UnknownName
 from app.reference.gpus import find_gpu, words
 from app.reference.grid import grid_factor
 from app.reference.tables import checkout_folder, in_checkout
-from app.validation import Strict, describe
+from app.validation import Number, Strict, Whole, describe
 
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
-Port = Annotated[int, Field(ge=1, le=65535)]
+Positive = Annotated[Number, Field(gt=0)]
+NonNegative = Annotated[Number, Field(ge=0)]
+Port = Annotated[Whole, Field(ge=1, le=65535)]
 
 
 class RentedPrice(Strict):
@@ -38,7 +38,7 @@ class OwnedPrice(Strict):
     residual_usd: NonNegative = 0.0
     life_years: Positive
     fixed_usd_per_hour: NonNegative = 0.0
-    tariff_usd_per_kwh: float
+    tariff_usd_per_kwh: Number
 
     def rate(self, fleet: str) -> Rate:
         hourly = owned_usd_per_hour(self.purchase_usd, self.residual_usd, self.life_years, self.fixed_usd_per_hour)
@@ -65,7 +65,7 @@ class Fleet(Strict):
     kind: Annotated[str, Field(min_length=1)] | None = None
     gpu: Annotated[str, Field(min_length=1)]
     zone: str | None = None
-    pue: Annotated[float, Field(ge=1)] = 1.0
+    pue: Annotated[Number, Field(ge=1)] = 1.0
     price: Annotated[RentedPrice | OwnedPrice, Field(discriminator="plan")] | None = None
     embodied: Embodied = Embodied()
 
@@ -87,7 +87,7 @@ class Zone(Strict):
     name: Annotated[str, Field(min_length=1)]
     g_per_kwh: NonNegative
     basis: Literal["lifecycle", "direct"]
-    year: int | None = None
+    year: Whole | None = None
     source: Annotated[str, Field(min_length=1)]
 
 
@@ -111,7 +111,7 @@ class Defaults(Strict):
     """What counts for GPUs that no fleet claims."""
 
     zone: str = "EU27"
-    pue: Annotated[float, Field(ge=1)] = 1.0
+    pue: Annotated[Number, Field(ge=1)] = 1.0
 
 
 class SplitSettings(Strict):
@@ -165,7 +165,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not UTF-8 text") from None
     except OSError as problem:
         raise ConfigError(f"{path}: cannot be read: {problem.strerror}") from None
-    except tomllib.TOMLDecodeError as problem:
+    except (RecursionError, ValueError) as problem:
         raise ConfigError(f"{path}: not TOML: {problem}") from None
 
 
@@ -179,9 +179,19 @@ def load_config(path: Path | None = None) -> Config:
         config = Config.model_validate(read_toml(file))
     except ValidationError as problem:
         raise ConfigError(describe(problem, str(file))) from None
-    for zone in {fleet.zone for fleet in config.fleet if fleet.zone} | {config.defaults.zone}:
-        config.grid_factor(zone)
+    _check_zones(config, str(file))
     return config
+
+
+def _check_zones(config: Config, where: str) -> None:
+    """Every zone named is known. Raises ConfigError that names the key."""
+    named = {f"fleet[{number}].zone": fleet.zone for number, fleet in enumerate(config.fleet, 1)}
+    for key, zone in {"defaults.zone": config.defaults.zone, **named}.items():
+        try:
+            if zone is not None:
+                config.grid_factor(zone)
+        except UnknownName as problem:
+            raise ConfigError(f"{where}: `{key}`: {problem}") from None
 
 
 def store_path(option: Path | None, config: Config) -> Path:

@@ -48,7 +48,11 @@ class StoreError(WattmixError):
 
 
 class StoreBusy(StoreError):
-    pass
+    """pid: the process that holds the file, where the system tells it."""
+
+    def __init__(self, message: str, pid: int | None = None) -> None:
+        super().__init__(message)
+        self.pid = pid
 
 
 class StoreSchemaError(StoreError):

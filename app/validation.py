@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
+import pydantic
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+# Values of the keys that tell alternatives apart: pydantic puts them into a finding's path, the file has no such key.
+_TAGS = {"rented", "owned"}
+
+# Numbers as TOML and JSON write them: no text, and true is not 1.
+Number = Annotated[float, pydantic.Strict()]
+Whole = Annotated[int, pydantic.Strict()]
 
 
 class Strict(BaseModel):
@@ -31,9 +39,11 @@ def _line(finding: Any, where: str) -> str:
 
 
 def _key(location: tuple[int | str, ...]) -> str:
+    """The key as the file has it; list items count from 1, and the tag of a choice is left out."""
     key = ""
-    for part in location:
-        key += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if key else part
+    for part in (part for part in location if part not in _TAGS):
+        name = part if isinstance(part, int) or part.isprintable() else repr(part)
+        key += f"[{name + 1}]" if isinstance(name, int) else f".{name}" if key else name
     return key or "(the whole file)"
 
 
@@ -41,10 +51,10 @@ def _accepted(finding: Any) -> str:
     context = finding.get("ctx", {})
     wanted: dict[str, Callable[[], object]] = {
         "literal_error": lambda: context["expected"],
-        "greater_than": lambda: f"a number > {context['gt']}",
-        "greater_than_equal": lambda: f"a number >= {context['ge']}",
-        "less_than": lambda: f"a number < {context['lt']}",
-        "less_than_equal": lambda: f"a number <= {context['le']}",
+        "greater_than": lambda: f"a number > {context['gt']:g}",
+        "greater_than_equal": lambda: f"a number >= {context['ge']:g}",
+        "less_than": lambda: f"a number < {context['lt']:g}",
+        "less_than_equal": lambda: f"a number <= {context['le']:g}",
         "float_parsing": lambda: "a number",
         "float_type": lambda: "a number",
         "finite_number": lambda: "a finite number",
@@ -53,6 +63,7 @@ def _accepted(finding: Any) -> str:
         "int_from_float": lambda: "a whole number",
         "string_type": lambda: "text",
         "list_type": lambda: "a list",
+        "tuple_type": lambda: "a list",
         "model_type": lambda: "a table of keys",
         "model_attributes_type": lambda: "a table of keys",
         "dict_type": lambda: "a table of keys",

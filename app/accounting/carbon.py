@@ -38,4 +38,6 @@ def operational_g(site_energy_j: Figure, factor: GridFactor) -> Figure:
         return missing("g", site_energy_j.method, str(site_energy_j.reason))
     if factor.g_per_kwh is None:
         return missing("g", factor.method, factor.reason or f"no grid factor for {factor.zone}")
-    return Figure(units.kwh(site_energy_j.value) * factor.g_per_kwh, "g", site_energy_j.method)
+    # Measured energy times a yearly average is not a measurement of carbon.
+    method: Method = factor.method if site_energy_j.method == "measured" else site_energy_j.method
+    return Figure(units.kwh(site_energy_j.value) * factor.g_per_kwh, "g", method, coverage=site_energy_j.coverage)

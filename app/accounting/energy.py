@@ -29,11 +29,13 @@ def joules_per_token(energy_j: Figure, tokens: Figure) -> Figure:
         return missing("J/token", energy_j.method, str(energy_j.reason or tokens.reason))
     if tokens.value == 0:
         return missing("J/token", energy_j.method, "no tokens")
-    return Figure(energy_j.value / tokens.value, "J/token", energy_j.method)
+    return Figure(energy_j.value / tokens.value, "J/token", energy_j.method, coverage=energy_j.coverage)
 
 
 def tokens_per_kwh(energy_j: Figure, tokens: Figure) -> Figure:
     """Tokens made with one kWh, the study's unit (table 3)."""
     if energy_j.value is None or tokens.value is None:
         return missing("tokens/kWh", energy_j.method, str(energy_j.reason or tokens.reason))
-    return Figure(tokens.value / units.kwh(energy_j.value), "tokens/kWh", energy_j.method)
+    if energy_j.value == 0:
+        return missing("tokens/kWh", energy_j.method, "no energy")
+    return Figure(tokens.value / units.kwh(energy_j.value), "tokens/kWh", energy_j.method, coverage=energy_j.coverage)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from app import units
 from app.accounting.carbon import GridFactor
@@ -17,6 +18,7 @@ from collectors.benchmark.run import BenchmarkRun
 
 MODEL = "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B"
 LOADS = (1, 4, 8, 16, 32)
+DAY = date(2025, 6, 10)
 H100, RTX4090 = "NVIDIA-H100-PCIe", "NVIDIA-GeForce-RTX-4090"
 USD_PER_GPU_HOUR = {H100: 2.00, RTX4090: 0.25}
 STUDY_TDP_W = {H100: 700.0, RTX4090: 450.0}
@@ -52,13 +54,19 @@ class EnergyRow:
     printed_g_per_mtok: float
 
 
+def is_of_the_study(run: BenchmarkRun) -> bool:
+    """Whether a run is one of the published ones: by its file's name and the day on which all of them were made."""
+    named = run.source_file.rsplit("/", 1)[-1].startswith("vllm_200prompts")
+    return named and run.recorded_at is not None and run.recorded_at.date() == DAY
+
+
 class Study:
     """The study's 14B runs, as its table 2 chooses them. Raises KeyError when one is not among `runs`."""
 
     def __init__(self, runs: Sequence[BenchmarkRun], tdp_w: dict[str, float] = STUDY_TDP_W) -> None:
         found: dict[tuple[int, str, int], list[BenchmarkRun]] = {}
         for run in sorted(runs, key=lambda run: (run.source_file, run.source_index)):
-            if run.model == MODEL and run.offered_requests_per_s in LOADS:
+            if is_of_the_study(run) and run.model == MODEL and run.offered_requests_per_s in LOADS:
                 found.setdefault((int(run.offered_requests_per_s), run.gpu_name, run.gpu_count), []).append(run)
         self._accounts = {
             shape: account_run(pair[-1 if shape in _SECOND_OF_PAIR else 0], _assumptions(shape[1], tdp_w))

@@ -142,7 +142,7 @@ def rows_as_csv(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _columns() -> list[str]:
-    nothing = BenchmarkRun("", None, "", 1, None, None, None, 1, 0, 1.0, 0, 0, {}, None, "", 0, 1)
+    nothing = BenchmarkRun("none", None, "none", 1, None, None, None, 1, 0, 1.0, 0, 0, {}, None, "", 0, 1)
     return list(run_row(account_run(nothing, assumptions_for(nothing, Config()))))
 
 

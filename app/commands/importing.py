@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import track
+from rich.text import Text
 
 from app.backend import open_backend
 from app.config import load_config, store_path
@@ -55,7 +55,7 @@ def _read(files: list[FoundFile], gpu: GpuOverride, max_bytes: int, console: Con
 def _tell(console: Console, outcomes: list[FileOutcome], verdict: str, colour: str) -> int:
     found = [outcome for outcome in outcomes if outcome.verdict == verdict]
     for outcome in found[:_SHOWN]:
-        console.print(f"[{colour}]{verdict}[/] {escape(outcome.file)}: {escape(str(outcome.reason))}", highlight=False)
+        console.print(Text.assemble((verdict, colour), f" {outcome.file}: {outcome.reason}"))
     if len(found) > _SHOWN:
         console.print(f"... and {len(found) - _SHOWN} more {verdict}")
     return len(found)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from app.answers.runs import Assume, rows_as_csv
 from app.backend import open_backend
@@ -46,7 +47,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
     if not rows:
         console.print("The store holds no benchmark runs yet. Import some: wattmix import PATH")
         return
-    table = Table(header_style="bold", caption=_caption(rows), caption_justify="left")
+    table = Table(header_style="bold", caption=Text(_caption(rows)), caption_justify="left")
     for name in ("model", "GPUs", "target req/s"):
         table.add_column(name, overflow="fold", justify="right" if name == "target req/s" else "left")
     for name, _ in _COLUMNS.values():
@@ -56,7 +57,8 @@ def _print(rows: list[dict[str, Any]]) -> None:
         cells = [number(row[name], digits) for name, (_, digits) in _COLUMNS.items()]
         load = "all at once" if row["qps"] is None else f"{row['qps']:g}"
         gpus = f"{row['gpu_count']}x {display_name(row['gpu'])}"
-        table.add_row(row["model"].rsplit("/", 1)[-1], gpus, load, *cells, row["flags"] or "")
+        plain = (row["model"].rsplit("/", 1)[-1], gpus, load, *cells, row["flags"] or "")
+        table.add_row(*map(Text, plain))
     console.print(table)
 
 

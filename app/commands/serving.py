@@ -9,7 +9,7 @@ from pathlib import Path
 
 import platformdirs
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from app import __version__
 from app.config import Config, load_config, store_path
@@ -66,8 +66,9 @@ def _run(store: Store, config: Config, host: str, port: int, *, insecure: bool, 
     def on_ready(address: str) -> None:
         what = "demo data" if store.purpose == "demo" else "store"
         console.print(
-            f"Wattmix {__version__} is at [bold]{address}[/]  ({what}: {escape(str(store.path))}; Ctrl+C stops it)",
-            highlight=False,
+            Text.assemble(
+                f"Wattmix {__version__} is at ", (address, "bold"), f"  ({what}: {store.path}; Ctrl+C stops it)"
+            )
         )
         if browser and sys.stdout.isatty() and _has_display():
             webbrowser.open(address)

@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from app.answers.split import default_demand, read_demand
 from app.backend import open_backend
@@ -33,16 +33,16 @@ def show(demand_file: Path | None, form: str, db: Path | None, config_file: Path
 def _print(answer: dict[str, Any]) -> None:
     console = Console(soft_wrap=True)
     if answer["status"] == "infeasible":
-        console.print(f"[bold red]Infeasible.[/] {escape(answer['reason'])}", highlight=False)
+        console.print(Text.assemble(("Infeasible.", "bold red"), f" {answer['reason']}"))
     else:
         console.print(_headline(answer), highlight=False)
         console.print(_replicas(answer))
         for reason in answer["reasons"]:
-            console.print(f"[bold]{escape(reason['class'])}[/]: {escape(reason['text'])}", highlight=False)
+            console.print(Text.assemble((reason["class"], "bold"), f": {reason['text']}"))
         console.print(_baselines(answer))
     _print_exclusions(console, answer["excluded"])
     for note in [*answer["limits"], *answer["missing"]]:
-        console.print(f"Note: {escape(note)}", highlight=False)
+        console.print(Text(f"Note: {note}"))
 
 
 def _headline(answer: dict[str, Any]) -> str:
@@ -62,7 +62,7 @@ def _replicas(answer: dict[str, Any]) -> Table:
         carries = ", ".join(f"{percent(share['share'], 1)} of {share['class']}" for share in mine)
         flags = sorted({flag for share in mine for flag in share["flags"]})
         point = "all at once" if pool["qps_point"] is None else f"{pool['qps_point']:g} req/s"
-        table.add_row(
+        plain = (
             pool["fleet"],
             f"{pool['gpus_per_replica']}x {pool['gpu_label']}",
             point,
@@ -73,6 +73,7 @@ def _replicas(answer: dict[str, Any]) -> Table:
             carries,
             " ".join(flags),
         )
+        table.add_row(*map(Text, plain))
     return table
 
 
@@ -83,10 +84,14 @@ def _shape(part: dict[str, Any]) -> tuple[Any, ...]:
 def _baselines(answer: dict[str, Any]) -> Table:
     table = Table("instead", "$/h", "g/h", "saving $/h", "", header_style="bold")
     for name, baseline in answer["baselines"].items():
-        table.add_row(
-            name.replace("_", " "), number(baseline["usd_per_hour"]), number(baseline["g_per_hour"], 0),
-            number(baseline["saving_usd_per_hour"]), escape(baseline["reason"] or ""),
-        )  # fmt: skip
+        plain = (
+            name.replace("_", " "),
+            number(baseline["usd_per_hour"]),
+            number(baseline["g_per_hour"], 0),
+            number(baseline["saving_usd_per_hour"]),
+            baseline["reason"] or "",
+        )
+        table.add_row(*map(Text, plain))
     return table
 
 
@@ -95,7 +100,7 @@ def _print_exclusions(console: Console, excluded: list[dict[str, Any]]) -> None:
         return
     table = Table("out", "for", "because", header_style="bold")
     for out in excluded[:_SHOWN_EXCLUSIONS]:
-        table.add_row(escape(out["option"]), escape(out["class"]), escape(out["reason"]))
+        table.add_row(*map(Text, (out["option"], out["class"], out["reason"])))
     console.print(table)
     if len(excluded) > _SHOWN_EXCLUSIONS:
         console.print(f"... and {len(excluded) - _SHOWN_EXCLUSIONS} more; --format json has all")

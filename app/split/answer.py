@@ -118,9 +118,8 @@ def _shares(demand: Demand, admission: Admission, solution: Solution) -> tuple[S
 def _pool(option: Option, count: int, tokens_per_s: float) -> Pool:
     point = option.point
     utilisation = tokens_per_s / (count * point.tokens_per_s)
-    power_w = None
-    if point.idle_w is not None and point.loaded_w is not None:
-        power_w = count * (point.idle_w + (point.loaded_w - point.idle_w) * utilisation)
+    each_w = point.power_w(utilisation)
+    power_w = None if each_w is None else count * each_w
     return Pool(
         option=option,
         count=count,

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from app.errors import DemandError
-from app.validation import Strict, describe
+from app.validation import Number, Strict, Whole, describe
 from collectors.benchmark.run import LatencyMetric
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
-NonNegative = Annotated[float, Field(ge=0)]
+NonNegative = Annotated[Number, Field(ge=0)]
 Policy = Literal["allow", "penalise", "refuse"]
 
 
@@ -20,8 +20,8 @@ class Slo(Strict):
     """At least `percentile` % of requests have `metric` at or under `max_ms`."""
 
     metric: LatencyMetric
-    percentile: Annotated[float, Field(gt=0, le=100)]
-    max_ms: Annotated[float, Field(gt=0)]
+    percentile: Annotated[Number, Field(gt=0, le=100)]
+    max_ms: Annotated[Number, Field(gt=0)]
 
     @property
     def label(self) -> str:
@@ -62,10 +62,10 @@ class FleetOffer(Strict):
     name: Name
     gpu: Name
     usd_per_gpu_hour: NonNegative
-    max_gpus: Annotated[int, Field(ge=0)] | None = None
+    max_gpus: Annotated[Whole, Field(ge=0)] | None = None
     zone: str | None = None
     g_per_kwh: NonNegative | None = None
-    pue: Annotated[float, Field(ge=1)] = 1.0
+    pue: Annotated[Number, Field(ge=1)] = 1.0
     model: Name | None = None
     kind: Name | None = None
 
@@ -74,9 +74,9 @@ class SolveOptions(Strict):
     """gap: relative distance from the proven bound at which the solver may stop; 0 asks for the exact optimum."""
 
     carbon_usd_per_t: NonNegative = 0.0
-    max_utilisation: Annotated[float, Field(gt=0, le=1)] = 0.8
+    max_utilisation: Annotated[Number, Field(gt=0, le=1)] = 0.8
     small_samples: Policy = "allow"
-    gap: Annotated[float, Field(ge=0, lt=1)] = 0.001
+    gap: Annotated[Number, Field(ge=0, lt=1)] = 0.001
 
 
 class Demand(Strict):
@@ -94,7 +94,8 @@ class Demand(Strict):
         for one in self.classes:
             unknown = set(one.fleets or ()) - set(fleet_names)
             if unknown:
-                raise ValueError(f"class {one.name!r} to list fleets among {', '.join(fleet_names)}")
+                listed = ", ".join(sorted(unknown))
+                raise ValueError(f"class {one.name!r} to list fleets among {', '.join(fleet_names)} (not {listed})")
         return self
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from app.split.answer import SplitAnswer
 from app.split.demand import Demand, WorkloadClass
-from app.split.options import Admission, Exclusion, Option
+from app.split.options import Admission, Exclusion
+from app.split.solve import usd_per_gram
 
 
 def explain_classes(demand: Demand, admission: Admission, answer: SplitAnswer) -> dict[str, str]:
@@ -18,26 +19,35 @@ def _explain(demand: Demand, admission: Admission, answer: SplitAnswer, one: Wor
     shares = sorted((s for s in answer.shares if s.class_name == one.name), key=lambda share: -share.share)
     placed = " and ".join(f"{_percent(share.share)} to {share.option.label}" for share in shares)
     used = {share.option.fleet.name for share in shares}
-    best = _cheapest_by_fleet(demand, admission, one)
-    return " ".join([f"{placed}.", *_against_other_fleets(demand, admission, one, used, best)])
+    return " ".join([f"{placed}.", *_against_other_fleets(demand, answer, admission, one, used)])
 
 
 def _against_other_fleets(
-    demand: Demand, admission: Admission, one: WorkloadClass, used: set[str], best: dict[str, tuple[float, Option]]
+    demand: Demand, answer: SplitAnswer, admission: Admission, one: WorkloadClass, used: set[str]
 ) -> list[str]:
+    best = _cheapest_by_fleet(demand, admission, one)
     sentences: list[str] = []
-    costs = [f"{name} ${usd:.3f}/Mtok" for name, (usd, _) in sorted(best.items(), key=lambda item: item[1][0])]
-    if len(costs) > 1:
-        at = f"{demand.solve.max_utilisation:.0%}"
-        sentences.append(f"Among the fleets that hold its limits, filled to {at}: {', '.join(costs)}.")
+    if len(best) > 1:
+        at, priced = f"{demand.solve.max_utilisation:.0%}", demand.solve.carbon_usd_per_t
+        costs = ", ".join(f"{name} {_cost(best[name], priced > 0)}" for name in sorted(best, key=best.__getitem__))
+        carbon = f", with carbon at ${priced:g}/t" if priced else ""
+        sentences.append(f"Among the fleets that hold its limits, filled to {at}{carbon}: {costs}.")
     for fleet in demand.fleets:
         if fleet.name not in best and fleet.name not in used:
             sentences.append(f"{fleet.name} is out: {_nearest_miss(admission, one, fleet.name)}.")
     if len(best) == 1:
         sentences.append(f"{next(iter(best))} is the only fleet left.")
+    elif len(used) > 1 and answer.limits:
+        sentences.append(f"The rest goes to the next fleet, for {' and '.join(answer.limits)}.")
     elif len(used) > 1:
         sentences.append("Whole replicas leave room on the dearer fleet, which this class fills.")
     return sentences
+
+
+def _cost(usd_per_mtok: tuple[float, float], with_carbon: bool) -> str:
+    """E.g. "$0.107/Mtok", or "$0.174 + $0.694 carbon/Mtok"."""
+    total, rent = usd_per_mtok
+    return f"${rent:.3f} + ${total - rent:.3f} carbon/Mtok" if with_carbon else f"${rent:.3f}/Mtok"
 
 
 def explain_no_option(demand: Demand, admission: Admission, one: WorkloadClass) -> str:
@@ -61,13 +71,15 @@ def _nearest_miss(admission: Admission, one: WorkloadClass, fleet_name: str) -> 
     return f"{among}{nearest.option.label}, has {nearest.reason}"
 
 
-def _cheapest_by_fleet(demand: Demand, admission: Admission, one: WorkloadClass) -> dict[str, tuple[float, Option]]:
-    best: dict[str, tuple[float, Option]] = {}
+def _cheapest_by_fleet(demand: Demand, admission: Admission, one: WorkloadClass) -> dict[str, tuple[float, float]]:
+    """Per fleet the least $/Mtok of its options for a class: (with the carbon price, rent alone)."""
+    best: dict[str, tuple[float, float]] = {}
     for index in admission.admissible[one.name]:
         option = admission.options[index]
-        usd = option.usd_per_mtok(demand.solve.max_utilisation)
-        if option.fleet.name not in best or usd < best[option.fleet.name][0]:
-            best[option.fleet.name] = (usd, option)
+        full = demand.solve.max_utilisation
+        rent = option.usd_per_mtok(full)
+        total = rent + usd_per_gram(demand) * (option.g_per_mtok(full) or 0.0)
+        best[option.fleet.name] = min(best.get(option.fleet.name, (total, rent)), (total, rent))
     return best
 
 

@@ -61,6 +61,11 @@ class Option:
         """$/Mtok of a replica loaded to `max_utilisation`: what the option costs when it is well filled."""
         return self.usd_per_replica_hour / units.mtok(units.per_hour(self.usable_tokens_per_s(max_utilisation)))
 
+    def g_per_mtok(self, max_utilisation: float) -> float | None:
+        """g/Mtok of a replica loaded to `max_utilisation`; None when power or intensity is unknown."""
+        grams = self.fleet.g_per_h(self.point.power_w(max_utilisation))
+        return None if grams is None else grams / units.mtok(units.per_hour(self.usable_tokens_per_s(max_utilisation)))
+
 
 @dataclass(frozen=True)
 class Exclusion:

@@ -43,6 +43,12 @@ class OperatingPoint:
     def tokens_per_s(self) -> float:
         return self.run.total_tokens / self.run.duration_s
 
+    def power_w(self, utilisation: float) -> float | None:
+        """IT power of one replica at `utilisation` of its throughput: idle, and the rest with load."""
+        if self.idle_w is None or self.loaded_w is None:
+            return None
+        return self.idle_w + (self.loaded_w - self.idle_w) * utilisation
+
     def flags(self, one: WorkloadClass) -> list[Flag]:
         """What to know before trusting the point for this class (design section 5)."""
         found: list[Flag] = []
@@ -82,7 +88,7 @@ def power_from_tdp(run: BenchmarkRun, tdp_w: float | None) -> tuple[float | None
 
 def is_small_sample(n: int, percentile: float) -> bool:
     """Fewer than 5 of n requests lie above the percentile."""
-    return n * (1 - percentile / 100) < 5
+    return round(n * (100 - percentile), 6) < 500  # rounded: 50 x (100 - 90) is 500, and 5000 x (100 - 99.9) is not
 
 
 def is_burst(run: BenchmarkRun) -> bool:

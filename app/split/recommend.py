@@ -45,17 +45,22 @@ def _solve(demand: Demand, admission: Admission, options: Sequence[Option]) -> S
         if one.tokens_per_s > 0 and not admission.admissible[one.name]
     ]
     if hopeless:
-        return SplitAnswer("infeasible", reason=" ".join(hopeless), excluded=admission.excluded)
+        return _infeasible(demand, admission, " ".join(hopeless))
     solution = solve(demand, admission)
     if solution is None:
-        return SplitAnswer("infeasible", reason=_short_of_gpus(demand, options), excluded=admission.excluded)
+        return _infeasible(demand, admission, _short_of_gpus(demand, options))
     return build_answer(demand, admission, solution)
+
+
+def _infeasible(demand: Demand, admission: Admission, reason: str) -> SplitAnswer:
+    wanted = sum(one.tokens_per_s for one in demand.classes)
+    return SplitAnswer("infeasible", reason=reason, excluded=admission.excluded, tokens_per_s=wanted)
 
 
 def _baseline(demand: Demand, options: Sequence[Option], kind: str) -> SplitAnswer:
     of_kind = [option for option in options if option.fleet.kind == kind]
     if not of_kind:
-        return SplitAnswer("infeasible", reason=f"no fleet of kind {kind} with a benchmark run is on offer")
+        return _infeasible(demand, admit(demand, []), f"no fleet of kind {kind} with a benchmark run is on offer")
     names = {option.fleet.name for option in of_kind}
     alone = demand.model_copy(update={"fleets": tuple(fleet for fleet in demand.fleets if fleet.name in names)})
     return _solve(alone, admit(alone, of_kind), of_kind)

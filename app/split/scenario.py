@@ -30,14 +30,28 @@ def knobs(demand: Demand) -> dict[str, float | None]:
 
 
 def what_if(demand: Demand, changes: Mapping[str, Any], where: str = "query") -> Demand:
-    """`demand` with `changes` applied. Raises DemandError for an unknown name or a value out of range."""
-    content = demand.model_dump(by_alias=True)
-    content["class"], content["fleet"] = list(content["class"]), list(content["fleet"])
+    """`demand` with `changes` applied, numbers or text. Raises DemandError that names the knob."""
+    changed = demand
     for name, value in changes.items():
         if name not in knobs(demand):
             raise DemandError(f"{where}: `{name}`: no such knob; accepted: {', '.join(knobs(demand))}")
-        _apply(content, name, value)
-    return parse_demand(content, where)
+        changed = _changed(changed, name, value, where)
+    return changed
+
+
+def _changed(demand: Demand, name: str, value: Any, where: str) -> Demand:
+    content = demand.model_dump(by_alias=True)
+    content["class"], content["fleet"] = list(content["class"]), list(content["fleet"])
+    try:
+        number = float(value) if isinstance(value, str) else value
+    except ValueError:
+        raise DemandError(f"{where}: `{name}`: given {value[:60]!r}; accepted: a number") from None
+    _apply(content, name, number)
+    try:
+        return parse_demand(content, where)
+    except DemandError as problem:
+        accepted = str(problem).rsplit("accepted: ", 1)[-1]
+        raise DemandError(f"{where}: `{name}`: given {repr(value)[:60]}; accepted: {accepted}") from None
 
 
 def _apply(content: dict[str, Any], name: str, value: Any) -> None:

@@ -19,11 +19,12 @@ import highspy
 import numpy as np
 
 from app import units
-from app.errors import SolverError
+from app.errors import DemandError, SolverError
 from app.split.demand import Demand, WorkloadClass
 from app.split.options import Admission, Option
 
 TIME_LIMIT_S = 30.0
+MOST_REPLICAS = 10_000_000  # beyond it HiGHS's integers are no longer exact
 _COST_SLACK = 1e-9
 
 
@@ -108,6 +109,13 @@ def _build(demand: Demand, admission: Admission) -> _Program:
     def carbon_usd(option: Option, power_w: float | None) -> float:
         return carbon * (option.fleet.g_per_h(power_w) or 0.0)
 
+    for one in loaded:
+        for index in admission.admissible[one.name]:
+            if one.tokens_per_s > MOST_REPLICAS * options[index].usable_tokens_per_s(demand.solve.max_utilisation):
+                raise DemandError(
+                    f"class {one.name}: {one.tokens_per_s:g} tokens/s would take more than {MOST_REPLICAS:,} replicas "
+                    f"of {options[index].label}; accepted: a smaller rate, or fewer tokens a request"
+                )
     pair_watts = [_load_watts(options[index], one.tokens_per_s) for one, index in pairs]
     return _Program(
         options=options,

@@ -9,7 +9,7 @@ from typing import Any, cast
 import polars as pl
 
 from app.store.database import Store
-from collectors.benchmark.run import BenchmarkRun, Latency, LatencyMetric
+from collectors.benchmark.run import BenchmarkRun, Latency, LatencyMetric, percentile_name
 
 # grain: one row per run
 _RUNS = """
@@ -33,11 +33,11 @@ _INSERT_LATENCIES = """
 """
 
 _RUN_COLUMNS: dict[str, Any] = {
-    "run_id": pl.String, "model": pl.String, "backend": pl.String, "gpu_name": pl.String, "gpu_count": pl.Int32,
-    "offered_requests_per_s": pl.Float64, "burstiness": pl.Float64, "max_concurrency": pl.Int32,
+    "run_id": pl.String, "model": pl.String, "backend": pl.String, "gpu_name": pl.String, "gpu_count": pl.Int64,
+    "offered_requests_per_s": pl.Float64, "burstiness": pl.Float64, "max_concurrency": pl.Int64,
     "num_prompts": pl.Int64, "completed": pl.Int64, "duration_s": pl.Float64, "prompt_tokens": pl.Int64,
     "generated_tokens": pl.Int64, "recorded_at": pl.Datetime("us", "UTC"), "source_file": pl.String,
-    "source_index": pl.Int32, "source_line": pl.Int32,
+    "source_index": pl.Int64, "source_line": pl.Int64,
 }  # fmt: skip
 _LATENCY_COLUMNS: dict[str, Any] = {
     "run_id": pl.String, "metric": pl.String, "statistic": pl.String, "value_ms": pl.Float64,
@@ -98,6 +98,6 @@ def _latency_frame(runs: dict[str, BenchmarkRun]) -> pl.DataFrame:
     for run_id, run in runs.items():
         for metric, latency in run.latency.items():
             named = {"mean": latency.mean_ms, "std": latency.std_ms}
-            named |= {f"p{percentile:g}": value for percentile, value in latency.quantiles_ms.items()}
+            named |= {percentile_name(percentile): value for percentile, value in latency.quantiles_ms.items()}
             rows += [(run_id, metric, name, value) for name, value in named.items() if value is not None]
     return pl.DataFrame(rows, schema=_LATENCY_COLUMNS, orient="row")

@@ -64,13 +64,15 @@ class Store:
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A write: committed when the block ends, rolled back when anything in it raises.
 
-        DuckDB answers COMMIT without an error after a failed statement, though it keeps nothing; so an error inside
-        the block always leads to ROLLBACK and goes on to the caller.
+        DuckDB answers COMMIT without an error after a failed statement, though it keeps nothing. So an error inside the
+        block leads to ROLLBACK and goes on to the caller, and one that the block has swallowed is found by a statement
+        before COMMIT, which fails in an aborted transaction.
         """
         with self._write_lock, self._connection.cursor() as cursor:
             cursor.execute("BEGIN")
             try:
                 yield cursor
+                cursor.execute("SELECT 1")
                 cursor.execute("COMMIT")
             except BaseException:
                 _roll_back(cursor)
@@ -98,13 +100,14 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _explain(path: Path, problem: str) -> StoreError:
-    if "lock" in problem:
+    if "Could not set lock on file" in problem:
         holder = re.search(r"\(PID (\d+)\)", problem)
         pid = int(holder[1]) if holder else None
         hub = read_hub_file(path)
         if hub and hub.pid == pid:
-            return StoreBusy(f"{path} is served by the hub with pid {pid} at {hub.address}. Use that one, or stop it.")
-        return StoreBusy(f"{path} is in use by the process with pid {pid}. Wait for it, or stop it.")
+            served = f"{path} is served by the hub with pid {pid} at {hub.address}"
+            return StoreBusy(f"{served}. Use that one, or stop it.", pid)
+        return StoreBusy(f"{path} is in use by the process with pid {pid}. Wait for it, or stop it.", pid)
     if "not a valid DuckDB database file" in problem:
         return StoreError(f"{path} is not a DuckDB file. Name another file with --db.")
     return StoreError(f"{path}: DuckDB cannot open it: {problem}")

@@ -21,10 +21,10 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             model                  VARCHAR NOT NULL,
             backend                VARCHAR,
             gpu_name               VARCHAR NOT NULL,
-            gpu_count              INTEGER NOT NULL,
+            gpu_count              BIGINT NOT NULL,
             offered_requests_per_s DOUBLE,               -- NULL: all requests at once
             burstiness             DOUBLE,
-            max_concurrency        INTEGER,
+            max_concurrency        BIGINT,
             num_prompts            BIGINT NOT NULL,
             completed              BIGINT NOT NULL,
             duration_s             DOUBLE NOT NULL,
@@ -32,8 +32,8 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             generated_tokens       BIGINT NOT NULL,
             recorded_at            TIMESTAMPTZ,          -- the file's date, read as UTC
             source_file            VARCHAR NOT NULL,
-            source_index           INTEGER NOT NULL,     -- 0-based object in the file
-            source_line            INTEGER NOT NULL      -- 1-based
+            source_index           BIGINT NOT NULL,      -- 0-based object in the file
+            source_line            BIGINT NOT NULL       -- 1-based
         )
         """,
         # one row per run, metric and statistic
@@ -50,6 +50,7 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 SCHEMA_VERSION = len(_MIGRATIONS)
+_VERSION_COLUMNS = {"version": "INTEGER", "applied_at": "TIMESTAMP WITH TIME ZONE"}
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, where: str) -> None:
@@ -74,10 +75,16 @@ def migrate(connection: duckdb.DuckDBPyConnection, where: str) -> None:
 
 def _version(connection: duckdb.DuckDBPyConnection, where: str) -> int:
     """The file's schema number, 0 for an empty file; refuses a DuckDB file of somebody else's."""
-    tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    if tables and "schema_version" not in tables:
+    # one row per table or view of the file
+    names = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+    # one row per column of schema_version
+    columns = connection.execute(
+        "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'schema_version' AND NOT internal"
+    ).fetchall()
+    ours = dict(columns) == _VERSION_COLUMNS and ("store_purpose" in names or names == {"schema_version"})
+    if names and not ours:
         raise StoreSchemaError(
-            f"{where} is a DuckDB file, but not a Wattmix store (it holds {', '.join(sorted(tables)[:3])}). "
+            f"{where} is a DuckDB file, but not a Wattmix store (it holds {', '.join(sorted(names)[:3])}). "
             "Name another file with --db."
         )
     # one row per applied migration

@@ -63,13 +63,18 @@ def _matches(pattern: Path) -> list[Path]:
 
 def _below(path: Path) -> Iterator[FoundFile]:
     if not path.is_dir():
-        yield FoundFile(path, path.name, named=True)
+        yield FoundFile(path, _utf8(path.name), named=True)
         return
     for folder, subfolders, names in os.walk(path):
         subfolders.sort()
         for name in sorted(names):
             file = Path(folder) / name
-            yield FoundFile(file, file.relative_to(path).as_posix(), named=False)
+            yield FoundFile(file, _utf8(file.relative_to(path).as_posix()), named=False)
+
+
+def _utf8(name: str) -> str:
+    """A file name as text that can be stored and shown; bytes that are no UTF-8 become question marks."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def read_file(found: FoundFile, *, gpu: GpuOverride | None = None, max_bytes: int = MAX_FILE_BYTES) -> FileOutcome:
@@ -106,12 +111,12 @@ def _read_text(path: Path, max_bytes: int) -> str:
 
 
 def _json_objects(text: str) -> Iterator[tuple[int, Any]]:
-    """(line, value) of each JSON value in a text that holds one or several, one after another."""
+    """(line, value) of each JSON value in a text: one or several one after another, or the items of an array."""
     decoder = json.JSONDecoder()
     position, line, counted = 0, 1, 0
+    in_array = False
     while True:
-        while position < len(text) and text[position].isspace():
-            position += 1
+        position, in_array = _skip_between(text, position, in_array)
         if position == len(text):
             return
         line += text.count("\n", counted, position)
@@ -122,7 +127,23 @@ def _json_objects(text: str) -> Iterator[tuple[int, Any]]:
             raise ValueError(f"line {problem.lineno}, column {problem.colno}: not JSON ({problem.msg})") from None
         except (RecursionError, ValueError) as problem:
             raise ValueError(f"line {line}: JSON that cannot be read ({problem})") from None
-        yield from ((line, item) for item in value) if isinstance(value, list) else [(line, value)]
+        yield line, value
+
+
+def _skip_between(text: str, position: int, in_array: bool) -> tuple[int, bool]:
+    """Past white space, and past the brackets and commas of an outer array. Raises ValueError when it stays open."""
+    while position < len(text):
+        letter = text[position]
+        if letter == "[" and not in_array:
+            in_array = True
+        elif letter == "]" and in_array:
+            in_array = False
+        elif not letter.isspace() and not (letter == "," and in_array):
+            return position, in_array
+        position += 1
+    if in_array:
+        raise ValueError(f"line {text.count(chr(10)) + 1}: not JSON (an array is not closed)")
+    return position, in_array
 
 
 def _parse_objects(name: str, objects: list[tuple[int, Any]], gpu: GpuOverride | None) -> FileOutcome:

@@ -6,10 +6,13 @@ import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Literal
 
 LatencyMetric = Literal["ttft", "tpot", "itl", "e2e"]
+# 2^53: past it a float, and so JSON, no longer counts in ones.
+MAX_COUNT = 2**53
 LATENCY_METRICS: tuple[LatencyMetric, ...] = ("ttft", "tpot", "itl", "e2e")
 
 
@@ -61,15 +64,20 @@ class BenchmarkRun:
     def __post_init__(self) -> None:
         """Refuses what no load test can have measured. Raises ValueError that names the field."""
         checks = {
-            "gpu_count": self.gpu_count >= 1,
+            "model": bool(self.model.strip()),
+            "gpu_name": bool(self.gpu_name.strip()),
+            "gpu_count": 1 <= self.gpu_count <= MAX_COUNT,
+            "max_concurrency": self.max_concurrency is None or 1 <= self.max_concurrency <= MAX_COUNT,
             "duration_s": is_finite(self.duration_s) and self.duration_s > 0,
             "offered_requests_per_s": self.offered_requests_per_s is None
             or (is_finite(self.offered_requests_per_s) and self.offered_requests_per_s > 0),
             "burstiness": self.burstiness is None or (is_finite(self.burstiness) and self.burstiness > 0),
-            "num_prompts": self.num_prompts >= 1,
+            "num_prompts": 1 <= self.num_prompts <= MAX_COUNT,
             "completed": 0 <= self.completed <= self.num_prompts,
-            "prompt_tokens": self.prompt_tokens >= 0,
-            "generated_tokens": self.generated_tokens >= 0,
+            "prompt_tokens": 0 <= self.prompt_tokens <= MAX_COUNT,
+            "generated_tokens": 0 <= self.generated_tokens <= MAX_COUNT,
+            "source_index": 0 <= self.source_index <= MAX_COUNT,
+            "source_line": 1 <= self.source_line <= MAX_COUNT,
             "recorded_at": self.recorded_at is None or self.recorded_at.tzinfo is not None,
             "latency": all(_is_sane(latency) for latency in self.latency.values()),
         }
@@ -83,7 +91,8 @@ class BenchmarkRun:
         facts = asdict(self)
         for provenance in ("source_file", "source_index", "source_line"):
             del facts[provenance]
-        text = json.dumps(facts, sort_keys=True, default=lambda moment: moment.isoformat(), allow_nan=False)
+        facts["recorded_at"] = self.recorded_at and self.recorded_at.astimezone(UTC).isoformat()
+        text = json.dumps(facts, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -113,6 +122,11 @@ def _is_sane(latency: Latency) -> bool:
     return all(value is None or (is_finite(value) and value >= 0) for value in values) and all(
         0 < percentile <= 100 for percentile in latency.quantiles_ms
     )
+
+
+def percentile_name(percentile: float) -> str:
+    """E.g. p99, p99.9: every digit of the percentile, never an exponent."""
+    return f"p{format(Decimal(repr(percentile)).normalize(), 'f')}"
 
 
 def is_finite(value: float) -> bool:

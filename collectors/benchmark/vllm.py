@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from collectors.benchmark.run import BenchmarkRun, Latency, LatencyMetric, is_finite
+from collectors.benchmark.run import MAX_COUNT, BenchmarkRun, Latency, LatencyMetric, is_finite
 
 # vLLM's word for each metric inside the key names, e.g. p99_e2el_ms.
 _METRIC_WORDS: dict[str, LatencyMetric] = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e"}
@@ -20,7 +20,10 @@ class FieldError(ValueError):
     """A key of a result object that cannot be used: names the key, the value and what is accepted."""
 
     def __init__(self, key: str, given: object, accepted: str) -> None:
-        shown = repr(given)
+        try:
+            shown = repr(given)
+        except RecursionError:
+            shown = f"a {type(given).__name__} nested too deeply"
         super().__init__(f"`{key}`: given {shown[:60]}{'...' if len(shown) > 60 else ''}; accepted: {accepted}")
 
 
@@ -159,8 +162,7 @@ def _count(result: Mapping[str, Any], key: str, *, minimum: int) -> int:
     accepted = f"a whole number >= {minimum}"
     value = _required(result, key, accepted)
     number = _as_number(key, value, accepted)
-    # 2^53: past it a float, and so JSON, no longer counts in ones.
-    if number < minimum or number != int(number) or number > 2**53:
+    if number < minimum or number != int(number) or number > MAX_COUNT:
         raise FieldError(key, value, accepted)
     return int(number)
 
