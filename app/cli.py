@@ -27,10 +27,10 @@ _HUB_MODULES = ("duckdb", "polars", "pyarrow", "streamlit", "plotly", "highspy",
 
 Db = Annotated[
     Path | None,
-    typer.Option("--db", help="The store's DuckDB file [env WATTMIX_DB; else data/wattmix.duckdb in a checkout]."),
+    typer.Option("--db", help="The store's DuckDB file (env WATTMIX_DB; else data/wattmix.duckdb in a checkout)."),
 ]
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="wattmix.toml [env WATTMIX_CONFIG; else ./wattmix.toml]")
+    Path | None, typer.Option("--config", help="wattmix.toml (env WATTMIX_CONFIG; else ./wattmix.toml)")
 ]
 Port = Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Port of the hub (8501).")]
 
@@ -155,7 +155,8 @@ def runs(
 @cli.command()
 def split(
     demand: Annotated[
-        Path | None, typer.Option("--demand", help="demand.toml (default: [split] demand, else the shipped example)")
+        Path | None,
+        typer.Option("--demand", help="demand.toml (default: wattmix.toml's, else the shipped example)"),
     ] = None,
     form: Annotated[SplitFormat, typer.Option("--format", help="table or json")] = SplitFormat.table,
     db: Db = None,

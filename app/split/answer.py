@@ -9,6 +9,8 @@ from app.split.demand import Demand, WorkloadClass
 from app.split.options import Admission, Exclusion, Option
 from app.split.solve import Solution
 
+GAP_TOLERANCE = 1e-6
+
 
 @dataclass(frozen=True)
 class Share:
@@ -37,6 +39,7 @@ class Pool:
 @dataclass(frozen=True)
 class SplitAnswer:
     """status optimal: everything below is set. status infeasible: `reason` says why, the pools are empty.
+    status feasible: the solver's time ran out further from the proven optimum than was asked; `gap` says how far.
 
     power_w is the GPUs' power without host or PUE; g_per_hour is operational, x PUE; None for the reasons in
     `missing`. objective_usd_per_hour adds the carbon price. limits: GPU limits that the answer has reached.
@@ -85,7 +88,7 @@ def build_answer(demand: Demand, admission: Admission, solution: Solution) -> Sp
         if count
     )
     return SplitAnswer(
-        status="optimal",
+        status="optimal" if solution.gap <= demand.solve.gap + GAP_TOLERANCE else "feasible",
         shares=shares,
         pools=pools,
         excluded=admission.excluded,
@@ -96,7 +99,7 @@ def build_answer(demand: Demand, admission: Admission, solution: Solution) -> Sp
         objective_usd_per_hour=solution.objective,
         bound_usd_per_hour=solution.bound,
         gap=solution.gap,
-        limits=_limits(demand, pools),
+        limits=_limits(demand, admission, pools),
         missing=_missing(pools),
     )
 
@@ -136,12 +139,20 @@ def _sum_or_none(parts: list[float | None]) -> float | None:
     return None if any(part is None for part in parts) else sum(part for part in parts if part is not None)
 
 
-def _limits(demand: Demand, pools: tuple[Pool, ...]) -> tuple[str, ...]:
+def _limits(demand: Demand, admission: Admission, pools: tuple[Pool, ...]) -> tuple[str, ...]:
+    """Fleets on which not one more admissible replica fits."""
     found = []
     for fleet in demand.fleets:
         used = sum(pool.count * pool.option.point.gpus for pool in pools if pool.option.fleet.name == fleet.name)
-        if fleet.max_gpus is not None and used and used == fleet.max_gpus:
-            found.append(f"all {fleet.max_gpus} GPUs of {fleet.name} are in use")
+        sizes = [
+            admission.options[index].point.gpus
+            for indices in admission.admissible.values()
+            for index in indices
+            if admission.options[index].fleet.name == fleet.name
+        ]
+        if fleet.max_gpus is not None and sizes and fleet.max_gpus - used < min(sizes):
+            some = f"{used} of {fleet.max_gpus} GPUs of {fleet.name} are in use and no further replica fits"
+            found.append(f"all {used} GPUs of {fleet.name} are in use" if used == fleet.max_gpus else some)
     return tuple(found)
 
 

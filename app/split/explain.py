@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.split.answer import SplitAnswer
 from app.split.demand import Demand, WorkloadClass
 from app.split.options import Admission, Exclusion
-from app.split.solve import usd_per_gram
+from app.split.program import usd_per_gram
 
 
 def explain_classes(demand: Demand, admission: Admission, answer: SplitAnswer) -> dict[str, str]:

@@ -34,7 +34,7 @@ def recommend(demand: Demand, options: Sequence[Option]) -> Recommendation:
         demand=demand,
         answer=answer,
         baselines={f"all_{kind}": _baseline(demand, options, kind) for kind in kinds},
-        reasons=explain_classes(demand, admission, answer) if answer.status == "optimal" else {},
+        reasons=explain_classes(demand, admission, answer) if answer.status != "infeasible" else {},
     )
 
 

@@ -12,9 +12,11 @@ from typing import Any, Literal
 
 from collectors.benchmark import facts_csv, vllm
 from collectors.benchmark.run import BenchmarkRun
-from collectors.benchmark.vllm import FieldError, GpuOverride
+from collectors.benchmark.vllm import GpuOverride
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
+
+_DECODER = json.JSONDecoder()
 
 Verdict = Literal["read", "skipped", "broken"]
 
@@ -112,38 +114,47 @@ def _read_text(path: Path, max_bytes: int) -> str:
 
 def _json_objects(text: str) -> Iterator[tuple[int, Any]]:
     """(line, value) of each JSON value in a text: one or several one after another, or the items of an array."""
-    decoder = json.JSONDecoder()
-    position, line, counted = 0, 1, 0
-    in_array = False
+    position, line, counted = _next(text, 0), 1, 0
+    try:
+        while position < len(text):
+            if text[position] == "[":
+                found, end = _array_items(text, position)
+            else:
+                value, end = _DECODER.raw_decode(text, position)
+                found = [(position, value)]
+            for start, value in found:
+                line += text.count("\n", counted, start)
+                counted = start
+                yield line, value
+            position = _next(text, end)
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"line {problem.lineno}, column {problem.colno}: not JSON ({problem.msg})") from None
+    except (RecursionError, ValueError) as problem:
+        raise ValueError(f"line {text.count(chr(10), 0, position) + 1}: JSON that cannot be read ({problem})") from None
+
+
+def _array_items(text: str, position: int) -> tuple[list[tuple[int, Any]], int]:
+    """([(position, value) of each item], end) of the array that starts at `position`."""
+    items: list[tuple[int, Any]] = []
+    position = _next(text, position + 1)
+    if text[position : position + 1] == "]":
+        return items, position + 1
     while True:
-        position, in_array = _skip_between(text, position, in_array)
-        if position == len(text):
-            return
-        line += text.count("\n", counted, position)
-        counted = position
-        try:
-            value, position = decoder.raw_decode(text, position)
-        except json.JSONDecodeError as problem:
-            raise ValueError(f"line {problem.lineno}, column {problem.colno}: not JSON ({problem.msg})") from None
-        except (RecursionError, ValueError) as problem:
-            raise ValueError(f"line {line}: JSON that cannot be read ({problem})") from None
-        yield line, value
+        value, end = _DECODER.raw_decode(text, position)
+        items.append((position, value))
+        position = _next(text, end)
+        if text[position : position + 1] == "]":
+            return items, position + 1
+        if text[position : position + 1] != ",":
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
+        position = _next(text, position + 1)
 
 
-def _skip_between(text: str, position: int, in_array: bool) -> tuple[int, bool]:
-    """Past white space, and past the brackets and commas of an outer array. Raises ValueError when it stays open."""
-    while position < len(text):
-        letter = text[position]
-        if letter == "[" and not in_array:
-            in_array = True
-        elif letter == "]" and in_array:
-            in_array = False
-        elif not letter.isspace() and not (letter == "," and in_array):
-            return position, in_array
+def _next(text: str, position: int) -> int:
+    """The first position from `position` on that is no white space."""
+    while position < len(text) and text[position].isspace():
         position += 1
-    if in_array:
-        raise ValueError(f"line {text.count(chr(10)) + 1}: not JSON (an array is not closed)")
-    return position, in_array
+    return position
 
 
 def _parse_objects(name: str, objects: list[tuple[int, Any]], gpu: GpuOverride | None) -> FileOutcome:
@@ -155,6 +166,6 @@ def _parse_objects(name: str, objects: list[tuple[int, Any]], gpu: GpuOverride |
             return FileOutcome(name, "broken", reason=f"object {index + 1} (line {line}) is not a benchmark result")
         try:
             runs.append(vllm.parse(value, file=name, index=index, line=line, gpu=gpu))
-        except FieldError as problem:
+        except ValueError as problem:
             return FileOutcome(name, "broken", reason=f"object {index + 1} (line {line}), key {problem}")
     return FileOutcome(name, "read", tuple(runs))

@@ -254,6 +254,12 @@ def test_figures_per_million_tokens_by_hand() -> None:
     assert answer.tokens_per_joule == pytest.approx(1.6, rel=1e-12)
 
 
+def test_a_gpu_limit_binds_when_no_further_replica_fits() -> None:
+    fleet = a_fleet(max_gpus=5)
+    _, answer = solved(a_demand([a_class(requests_per_s=8.0)], [fleet]), [a_point(fleet, gpu_count=2)])
+    assert answer.limits == ("4 of 5 GPUs of fleet are in use and no further replica fits",)
+
+
 @pytest.mark.parametrize(("max_gpus", "limits"), [(2, ("all 2 GPUs of fleet are in use",)), (3, ()), (None, ())])
 def test_a_gpu_limit_that_is_reached_is_told(max_gpus: int | None, limits: tuple[str, ...]) -> None:
     fleet = a_fleet(max_gpus=max_gpus)

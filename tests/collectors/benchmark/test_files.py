@@ -94,6 +94,15 @@ def test_json_of_another_kind_is_skipped_not_broken(tmp_path: Path, content: str
     assert (outcome.verdict, outcome.reason) == ("skipped", "JSON, but not a vLLM benchmark_serving result")
 
 
+@pytest.mark.parametrize(
+    "content", [f"[{ONE} {TWO}]", f"[{ONE},,{TWO}]", f"[,{ONE}]", f"[{ONE},]", f"[{ONE}", f"[{ONE}]]", "[,]", "["]
+)
+def test_an_array_that_is_no_json_is_broken(tmp_path: Path, content: str) -> None:
+    outcome = outcome_of(written(tmp_path, content))
+    assert (outcome.verdict, outcome.runs) == ("broken", ())
+    assert str(outcome.reason).startswith("line 1")
+
+
 @pytest.mark.parametrize("depth", [100, 100_000])
 def test_a_value_that_is_nested_deeply_is_refused_in_words(tmp_path: Path, depth: int) -> None:
     nested = ONE.replace('"nvidia/AceMath-7B-Instruct"', "[" * depth + "]" * depth, 1)
