@@ -64,7 +64,7 @@ class BenchmarkRun:
     def __post_init__(self) -> None:
         """Refuses what no load test can have measured. Raises ValueError that names the field."""
         checks = {
-            "model": bool(self.model.strip()) and self.model.isprintable(),
+            "model": bool(self.model.strip()),
             "gpu_name": bool(self.gpu_name.strip()) and self.gpu_name.isprintable(),
             "gpu_count": 1 <= self.gpu_count <= MAX_COUNT,
             "max_concurrency": self.max_concurrency is None or 1 <= self.max_concurrency <= MAX_COUNT,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,16 @@ def test_a_mistake_in_the_demand_is_told_with_file_and_key(
     outcome = wattmix(capsys, "split", "--db", study_db, "--demand", "d.toml")
     assert (outcome.code, outcome.out) == (2, "")
     assert f"error: {told}" in outcome.err
+
+
+@pytest.mark.parametrize("intensity", ["1e100", "1.7e308"])
+def test_no_number_makes_the_solver_run_for_ever(study_db: Path, tmp_path: Path, intensity: str) -> None:
+    text = EXAMPLE.read_text(encoding="utf-8").replace('zone = "EU27"', f"g_per_kwh = {intensity}")
+    (tmp_path / "d.toml").write_text(text)
+    command = [sys.executable, "-m", "app", "split", "--db", str(study_db), "--demand", "d.toml"]
+    split = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert split.returncode in (0, 2)
+    assert "Traceback" not in split.stderr
 
 
 def test_a_demand_that_is_not_there_is_told(capsys: Capture, tmp_path: Path) -> None:

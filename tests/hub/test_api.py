@@ -330,6 +330,8 @@ def test_a_demand_without_classes_or_fleets_is_422(hub: Starlette, backend: Loca
         {"one__prompt_tokens": 1e300},
         {"one__requests_per_s": 1e308},
         {"fleet__usd_per_gpu_hour": 1e100},
+        {"fleet__pue": 1.7e308},
+        {"solve__carbon_usd_per_t": 1e300},
     ],
 )
 def test_a_number_out_of_all_reason_is_refused_or_answered_never_wrong(
