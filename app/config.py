@@ -17,7 +17,7 @@ from app.errors import ConfigError, UnknownName
 from app.reference.gpus import find_gpu, words
 from app.reference.grid import grid_factor
 from app.reference.tables import checkout_folder, in_checkout
-from app.validation import Number, Strict, Whole, describe
+from app.validation import GramsPerKwh, Number, Pue, Strict, Usd, Whole, describe
 
 Positive = Annotated[Number, Field(gt=0)]
 NonNegative = Annotated[Number, Field(ge=0)]
@@ -26,7 +26,7 @@ Port = Annotated[Whole, Field(ge=1, le=65535)]
 
 class RentedPrice(Strict):
     plan: Literal["rented"]
-    usd_per_gpu_hour: NonNegative
+    usd_per_gpu_hour: Usd
 
     def rate(self, fleet: str) -> Rate:
         return Rate(self.usd_per_gpu_hour, "user", f"wattmix.toml, fleet {fleet}")
@@ -34,11 +34,11 @@ class RentedPrice(Strict):
 
 class OwnedPrice(Strict):
     plan: Literal["owned"]
-    purchase_usd: NonNegative
-    residual_usd: NonNegative = 0.0
+    purchase_usd: Usd
+    residual_usd: Usd = 0.0
     life_years: Positive
-    fixed_usd_per_hour: NonNegative = 0.0
-    tariff_usd_per_kwh: Number
+    fixed_usd_per_hour: Usd = 0.0
+    tariff_usd_per_kwh: Annotated[Number, Field(ge=-1000, le=1000)]
 
     def rate(self, fleet: str) -> Rate:
         hourly = owned_usd_per_hour(self.purchase_usd, self.residual_usd, self.life_years, self.fixed_usd_per_hour)
@@ -65,7 +65,7 @@ class Fleet(Strict):
     kind: Annotated[str, Field(min_length=1)] | None = None
     gpu: Annotated[str, Field(min_length=1)]
     zone: str | None = None
-    pue: Annotated[Number, Field(ge=1)] = 1.0
+    pue: Pue = 1.0
     price: Annotated[RentedPrice | OwnedPrice, Field(discriminator="plan")] | None = None
     embodied: Embodied = Embodied()
 
@@ -85,7 +85,7 @@ class Zone(Strict):
     """A zone of the user's own, or another figure for a known one."""
 
     name: Annotated[str, Field(min_length=1)]
-    g_per_kwh: NonNegative
+    g_per_kwh: GramsPerKwh
     basis: Literal["lifecycle", "direct"]
     year: Whole | None = None
     source: Annotated[str, Field(min_length=1)]
@@ -111,7 +111,7 @@ class Defaults(Strict):
     """What counts for GPUs that no fleet claims."""
 
     zone: str = "EU27"
-    pue: Annotated[Number, Field(ge=1)] = 1.0
+    pue: Pue = 1.0
 
 
 class SplitSettings(Strict):
@@ -146,9 +146,10 @@ class Config(Strict):
     @model_validator(mode="after")
     def _names_agree(self) -> Config:
         names = [fleet.name for fleet in self.fleet]
-        doubled = {name for name in names if names.count(name) > 1}
-        if doubled:
-            raise ValueError(f"fleet names that differ ({', '.join(sorted(doubled))} appears twice)")
+        for what, given in (("fleet", names), ("zone", [zone.name.casefold() for zone in self.zone])):
+            doubled = {name for name in given if given.count(name) > 1}
+            if doubled:
+                raise ValueError(f"{what} names that differ ({', '.join(sorted(doubled))} appears twice)")
         for node in self.node:
             if node.fleet not in names:
                 raise ValueError(f"node {node.match!r} to name a fleet of this file: {', '.join(names) or 'none yet'}")
@@ -180,7 +181,18 @@ def load_config(path: Path | None = None) -> Config:
     except ValidationError as problem:
         raise ConfigError(describe(problem, str(file))) from None
     _check_zones(config, str(file))
-    return config
+    return _from_its_folder(config, file.parent)
+
+
+def _from_its_folder(config: Config, folder: Path) -> Config:
+    """`config` with its relative paths taken from the folder of its file, wherever the command runs."""
+
+    def placed(path: str | None) -> str | None:
+        return None if path is None else str(folder / Path(path).expanduser())
+
+    store = config.store.model_copy(update={"path": placed(config.store.path)})
+    split = config.split.model_copy(update={"demand": placed(config.split.demand)})
+    return config.model_copy(update={"store": store, "split": split})
 
 
 def _check_zones(config: Config, where: str) -> None:

@@ -15,6 +15,11 @@ _TAGS = {"rented", "owned"}
 Number = Annotated[float, pydantic.Strict()]
 Whole = Annotated[int, pydantic.Strict()]
 
+# Bounds far beyond anything real, so that products of what a file says stay finite.
+Usd = Annotated[Number, pydantic.Field(ge=0, le=1e9)]
+Pue = Annotated[Number, pydantic.Field(ge=1, le=10)]
+GramsPerKwh = Annotated[Number, pydantic.Field(ge=0, le=10_000)]
+
 
 class Strict(BaseModel):
     """Base of everything read from a file or a request: unknown keys, NaN and infinities are refused."""

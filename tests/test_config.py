@@ -352,3 +352,18 @@ def test_a_rented_price_has_no_tariff_and_an_owned_one_has() -> None:
     assert (owned.usd_per_gpu_hour, owned.tariff_usd_per_kwh, owned.method) == (1.0, 0.2, "user")
     assert owned.usd_per_gpu_hour == owned_usd_per_hour(8760, 0, 1)
     assert "fleet b" in owned.source
+
+
+def test_relative_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    (folder / "w.toml").write_text("[store]\npath = 'here.duckdb'\n[split]\ndemand = 'd.toml'\n")
+    config = load_config(folder / "w.toml")
+    assert (config.store.path, config.split.demand) == (str(folder / "here.duckdb"), str(folder / "d.toml"))
+
+
+def test_a_zone_named_twice_is_refused(tmp_path: Path) -> None:
+    zone = "[[zone]]\nname = '{}'\ng_per_kwh = 1\nbasis = 'direct'\nsource = 's'\n"
+    (tmp_path / "w.toml").write_text(zone.format("home") + zone.format("HOME"))
+    with pytest.raises(ConfigError, match="zone names that differ"):
+        load_config(tmp_path / "w.toml")

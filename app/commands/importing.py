@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.text import Text
 
-from app.backend import open_backend
+from app.commands.opening import opened
 from app.config import load_config, store_path
 from app.errors import ImportFileError
 from collectors.benchmark.files import FileOutcome, FoundFile, PathNotFound, find_files, read_file
@@ -36,12 +36,11 @@ def import_paths(
     console = Console(stderr=True, soft_wrap=True)
     outcomes = _read(files, GpuOverride(gpu, gpu_count), max_file_mb * 1_000_000, console)
     runs = [run for outcome in outcomes for run in outcome.runs]
-    target = store_path(db, config)
-    with open_backend(target, config) as backend:
+    with opened(db, config, config_file) as backend:
         added = backend.add_runs(runs)
     read = sum(outcome.verdict == "read" for outcome in outcomes)
     typer.echo(f"{added.new} runs imported, {added.known} already there; {read} of {len(files)} files read.")
-    typer.echo(f"Store: {target}")
+    typer.echo(f"Store: {store_path(db, config)}")
     _tell(console, outcomes, "skipped", "yellow")
     if _tell(console, outcomes, "broken", "red"):
         sys.exit(ImportFileError.exit_code)

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from app.answers.runs import Assume, rows_as_csv
-from app.backend import open_backend
-from app.config import load_config, store_path
+from app.commands.opening import opened
+from app.config import load_config
 from app.formatting import number
 from app.reference.gpus import display_name
 
@@ -32,7 +32,7 @@ _COLUMNS: dict[str, tuple[str, int]] = {
 
 def show(model: str | None, gpu: str | None, assume: str, form: str, db: Path | None, config_file: Path | None) -> None:
     config = load_config(config_file)
-    with open_backend(store_path(db, config), config) as backend:
+    with opened(db, config, config_file) as backend:
         rows = backend.run_rows(model=model, gpu=gpu, assume=cast(Assume, assume))
     if form == "csv":
         typer.echo(rows_as_csv(rows), nl=False)

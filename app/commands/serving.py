@@ -41,7 +41,7 @@ def demo(db: Path | None, port: int | None, *, browser: bool) -> None:
 
 def clear_demo_store(path: Path) -> None:
     """Remove the last demo's store. Raises HubError rather than touch a store that is not a demo's."""
-    if not path.exists():
+    if not path.exists() or (path.is_file() and path.stat().st_size == 0):
         return
     try:
         store = Store.open(path)

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from app.answers.split import default_demand, read_demand
-from app.backend import open_backend
-from app.config import load_config, store_path
+from app.commands.opening import opened
+from app.config import load_config
 from app.formatting import number, percent, usd
 
 _SHOWN_EXCLUSIONS = 12
@@ -22,7 +22,7 @@ _SHOWN_EXCLUSIONS = 12
 def show(demand_file: Path | None, form: str, db: Path | None, config_file: Path | None) -> None:
     config = load_config(config_file)
     demand = read_demand(demand_file) if demand_file else default_demand(config)
-    with open_backend(store_path(db, config), config) as backend:
+    with opened(db, config, config_file) as backend:
         answer = backend.split(demand)
     if form == "json":
         typer.echo(json.dumps(answer, indent=2, allow_nan=False))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from app.errors import DemandError
-from app.validation import Number, Strict, Whole, describe
+from app.validation import GramsPerKwh, Number, Pue, Strict, Usd, Whole, describe
 from collectors.benchmark.run import LatencyMetric
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
@@ -61,11 +61,11 @@ class FleetOffer(Strict):
 
     name: Name
     gpu: Name
-    usd_per_gpu_hour: NonNegative
+    usd_per_gpu_hour: Usd
     max_gpus: Annotated[Whole, Field(ge=0)] | None = None
     zone: str | None = None
-    g_per_kwh: NonNegative | None = None
-    pue: Annotated[Number, Field(ge=1)] = 1.0
+    g_per_kwh: GramsPerKwh | None = None
+    pue: Pue = 1.0
     model: Name | None = None
     kind: Name | None = None
 
@@ -73,7 +73,7 @@ class FleetOffer(Strict):
 class SolveOptions(Strict):
     """gap: relative distance from the proven bound at which the solver may stop; 0 asks for the exact optimum."""
 
-    carbon_usd_per_t: NonNegative = 0.0
+    carbon_usd_per_t: Usd = 0.0
     max_utilisation: Annotated[Number, Field(gt=0, le=1)] = 0.8
     small_samples: Policy = "allow"
     gap: Annotated[Number, Field(ge=0, lt=1)] = 0.001

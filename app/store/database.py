@@ -90,6 +90,8 @@ def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
 def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_file() and path.stat().st_size == 0:
+            path.unlink()  # what a crash leaves between the file's creation and its first bytes
         return duckdb.connect(str(path))
     except OSError as problem:
         raise StoreError(f"{path}: its folder cannot be made: {problem.strerror}. Name another with --db.") from None

@@ -85,9 +85,8 @@ def test_a_demo_leaves_a_user_s_store_alone(
     store.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"letters to a friend\n" * 100])
-def test_a_demo_leaves_a_file_that_is_no_store_alone(capsys: Capture, tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "letters.txt"
+def test_a_demo_leaves_a_file_that_is_no_store_alone(capsys: Capture, tmp_path: Path) -> None:
+    path, content = tmp_path / "letters.txt", b"letters to a friend\n" * 100
     path.write_bytes(content)
     outcome = wattmix(capsys, "demo", "--no-browser", "--db", path)
     assert outcome.code == 2

@@ -191,3 +191,10 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         pytest.skip("no folder here that root cannot write")
     with pytest.raises(StoreError, match=r"store\.duckdb: DuckDB cannot open it: "):
         Store.open(folder / "store.duckdb")
+
+
+def test_a_file_that_a_crash_left_empty_becomes_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "s.duckdb"
+    path.touch()
+    Store.open(path).close()
+    assert path.stat().st_size > 0
