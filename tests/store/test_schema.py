@@ -63,7 +63,9 @@ def test_a_migration_that_fails_leaves_the_schema_before_it(tmp_path: Path, monk
 
 def test_a_store_killed_before_its_first_migration_opens(tmp_path: Path) -> None:
     make(tmp_path / "s.duckdb", "CREATE TABLE schema_version (version INTEGER, applied_at TIMESTAMPTZ)")
-    Store.open(tmp_path / "s.duckdb").close()
+    store = Store.open(tmp_path / "s.duckdb")
+    assert store.purpose == "user"
+    store.close()
 
 
 def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
