@@ -26,10 +26,10 @@ $(VENV)/.test: $(VENV)/.hub requirements-test.lock
 demo: $(VENV)/.hub  ## the dashboard on demo data, at http://127.0.0.1:8501 (PORT=, DB=)
 	$(BIN)/wattmix demo --port $(PORT) $(if $(DB),--db $(DB))
 
-test: $(VENV)/.test  ## every test that needs no network
-	$(BIN)/python -m pytest -m "not network" $(ARGS)
+test: $(VENV)/.test  ## every test but the long forms
+	$(BIN)/python -m pytest -m "not network and not slow" $(ARGS)
 
-test-all: $(VENV)/.test  ## the long forms too: installs from the package registry
+test-all: $(VENV)/.test  ## the long forms too, and installs from the package registry
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/.test  ## ruff, mypy, the layers

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import requests
 
+from app.answers.health import health
 from app.answers.runs import Assume, account_runs, run_row
 from app.answers.split import default_demand, recommend_split, split_as_json, starting_knobs
 from app.answers.study import study_findings
@@ -18,6 +21,7 @@ from app.split.demand import Demand
 from app.store.benchmarks import Added, add_runs, read_runs
 from app.store.database import Store
 from app.store.hub_file import read_hub_file
+from app.store.tokens import Scope, create_token, list_tokens, revoke_token
 from collectors.benchmark import facts_csv
 from collectors.benchmark.run import BenchmarkRun
 
@@ -31,6 +35,14 @@ class Backend(Protocol):
 
     def split(self, demand: Demand) -> dict[str, Any]: ...
 
+    def health(self) -> dict[str, Any]: ...
+
+    def create_token(self, name: str, scope: Scope, node: str | None) -> str: ...
+
+    def list_tokens(self) -> list[dict[str, Any]]: ...
+
+    def revoke_token(self, token_id: str) -> None: ...
+
 
 class LocalBackend:
     """Answers from an open store. Runs are read once per store revision."""
@@ -39,9 +51,10 @@ class LocalBackend:
         self.store = store
         self.config = config
         self._runs: tuple[int, list[BenchmarkRun]] | None = None
+        self.tokens_changed: Callable[[], None] = lambda: None
 
     def runs(self) -> list[BenchmarkRun]:
-        revision = self.store.revision
+        revision = self.store.benchmarks_revision
         if self._runs is None or self._runs[0] != revision:
             self._runs = (revision, read_runs(self.store))
         return self._runs[1]
@@ -67,6 +80,24 @@ class LocalBackend:
     def split(self, demand: Demand) -> dict[str, Any]:
         return split_as_json(recommend_split(demand, self.runs(), self.config))
 
+    def health(self) -> dict[str, Any]:
+        return health(self.store, datetime.now(UTC))
+
+    def create_token(self, name: str, scope: Scope, node: str | None) -> str:
+        token = create_token(self.store, name, scope, node)
+        self.tokens_changed()
+        return token
+
+    def list_tokens(self) -> list[dict[str, Any]]:
+        return [
+            {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
+            for row in list_tokens(self.store)
+        ]
+
+    def revoke_token(self, token_id: str) -> None:
+        revoke_token(self.store, token_id)
+        self.tokens_changed()
+
 
 class HubBackend:
     """Answers from a running hub over HTTP."""
@@ -90,6 +121,21 @@ class HubBackend:
     def split(self, demand: Demand) -> dict[str, Any]:
         answer: dict[str, Any] = self._call("POST", "/api/v1/split", json=demand.model_dump(by_alias=True, mode="json"))
         return answer
+
+    def health(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call("GET", "/api/v1/health")
+        return answer
+
+    def create_token(self, name: str, scope: Scope, node: str | None) -> str:
+        wanted = {"name": name, "scope": scope, "node": node}
+        return str(self._call("POST", "/api/v1/tokens", json=wanted)["token"])
+
+    def list_tokens(self) -> list[dict[str, Any]]:
+        tokens: list[dict[str, Any]] = self._call("GET", "/api/v1/tokens")["tokens"]
+        return tokens
+
+    def revoke_token(self, token_id: str) -> None:
+        self._call("DELETE", f"/api/v1/tokens/{quote(token_id, safe='')}")
 
     def _call(self, method: str, path: str, **request: Any) -> Any:
         url = f"{self.address}{path}"

@@ -46,6 +46,15 @@ class SplitFormat(StrEnum):
     json = "json"
 
 
+class JsonFormat(StrEnum):
+    json = "json"
+
+
+class Scope(StrEnum):
+    node = "node"
+    read = "read"
+
+
 class Assume(StrEnum):
     corrected = "corrected"
     study = "study"
@@ -167,3 +176,92 @@ def split(
     from app.commands import split as split_command
 
     split_command.show(demand, form.value, db, config)
+
+
+@cli.command()
+def status(
+    form: Annotated[SplitFormat, typer.Option("--format", help="table or json")] = SplitFormat.table,
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """Show nodes and GPUs: last seen, lag, coverage, energy method, and what should be done about each."""
+    need_hub("status")
+    from app.commands import status as status_command
+
+    status_command.show(form.value, db, config)
+
+
+tokens = typer.Typer(help="Tokens of nodes and readers. Needed where hub and agent are on different machines.")
+cli.add_typer(tokens, name="token", no_args_is_help=True)
+
+
+@tokens.command("create")
+def token_create(
+    name: Annotated[str, typer.Argument(help="What it is for, e.g. the rack or the node.")],
+    node: Annotated[str | None, typer.Option("--node", help="The only node it may write for.")] = None,
+    scope: Annotated[Scope, typer.Option("--scope", help="node may only write, read may only read")] = Scope.node,
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """Make a token and print it once. Put it into a file and name that with --token-file."""
+    need_hub("token")
+    from app.commands import token
+
+    token.create(name, scope.value, node, db, config)
+
+
+@tokens.command("list")
+def token_list(db: Db = None, config: ConfigFile = None) -> None:
+    """List tokens, without their secrets."""
+    need_hub("token")
+    from app.commands import token
+
+    token.show(db, config)
+
+
+@tokens.command("revoke")
+def token_revoke(
+    token_id: Annotated[str, typer.Argument(help="The token's id, as in `wattmix token list`.")],
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """End a token from now on."""
+    need_hub("token")
+    from app.commands import token
+
+    token.revoke(token_id, db, config)
+
+
+HubAddress = Annotated[str | None, typer.Option("--hub", help="The hub's address (http://127.0.0.1:8501).")]
+TokenFile = Annotated[Path | None, typer.Option("--token-file", help="File that holds the node's token.")]
+NvmlLibrary = Annotated[Path | None, typer.Option("--nvml-library", help="libnvidia-ml.so.1 in an odd place.")]
+
+
+@cli.command()
+def agent(
+    hub: HubAddress = None,
+    token_file: TokenFile = None,
+    node: Annotated[str | None, typer.Option("--node", help="Name of this node (its host name).")] = None,
+    nvml_library: NvmlLibrary = None,
+    spool: Annotated[Path | None, typer.Option("--spool", help="Where batches wait while the hub is away.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Print one full reading as JSON and exit.")] = False,
+    form: Annotated[JsonFormat, typer.Option("--format", help="of --once: json")] = JsonFormat.json,
+    config: ConfigFile = None,
+) -> None:
+    """Measure this node's GPUs once a second and push to the hub every ten. Runs until SIGTERM."""
+    from app.commands import agent as agent_command
+
+    agent_command.run(hub, token_file, node, nvml_library, spool, config, once=once)
+
+
+@cli.command()
+def doctor(
+    hub: HubAddress = None,
+    token_file: TokenFile = None,
+    nvml_library: NvmlLibrary = None,
+    config: ConfigFile = None,
+) -> None:
+    """Say in plain words what can and cannot be read on this node, and what to do about it."""
+    from app.commands import doctor as doctor_command
+
+    doctor_command.run(hub, token_file, nvml_library, config)

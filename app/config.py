@@ -99,12 +99,35 @@ class Node(Strict):
 
 
 class StoreSettings(Strict):
+    """raw_days, minute_days: how long raw samples and minutes are kept; hours are kept for ever.
+
+    raw_max_gb: past this size of the file fewer days of raw samples are kept.
+    """
+
     path: str | None = None
+    raw_days: Annotated[Number, Field(ge=1, le=3660)] = 7.0
+    raw_max_gb: Annotated[Number, Field(gt=0)] | None = None
+    minute_days: Annotated[Number, Field(ge=1, le=36600)] = 90.0
 
 
 class HubSettings(Strict):
     host: str = "127.0.0.1"
     port: Port = 8501
+
+
+class AgentSettings(Strict):
+    """The agent of a GPU node. spool: batches wait there while the hub is away, at most so large and so old."""
+
+    hub: str = "http://127.0.0.1:8501"
+    token_file: str | None = None
+    node: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    spool: str | None = None
+    spool_max_mb: Annotated[Whole, Field(ge=1)] = 512
+    spool_max_days: Annotated[Number, Field(gt=0, le=3660)] = 6.0
+    nvml_library: str | None = None
+    interval_s: Annotated[Number, Field(ge=0.1, le=10)] = 1.0
+    push_every_s: Annotated[Number, Field(ge=1, le=300)] = 10.0
 
 
 class Defaults(Strict):
@@ -123,6 +146,7 @@ class Config(Strict):
     hub: HubSettings = HubSettings()
     defaults: Defaults = Defaults()
     split: SplitSettings = SplitSettings()
+    agent: AgentSettings = AgentSettings()
     zone: tuple[Zone, ...] = ()
     fleet: tuple[Fleet, ...] = ()
     node: tuple[Node, ...] = ()
@@ -192,7 +216,8 @@ def _from_its_folder(config: Config, folder: Path) -> Config:
 
     store = config.store.model_copy(update={"path": placed(config.store.path)})
     split = config.split.model_copy(update={"demand": placed(config.split.demand)})
-    return config.model_copy(update={"store": store, "split": split})
+    files = {"token_file": placed(config.agent.token_file), "spool": placed(config.agent.spool)}
+    return config.model_copy(update={"store": store, "split": split, "agent": config.agent.model_copy(update=files)})
 
 
 def _check_zones(config: Config, where: str) -> None:

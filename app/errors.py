@@ -9,6 +9,10 @@ WattmixError                 their side can mend it: exit code 2, HTTP 4xx, neve
 ├── StoreError               the DuckDB file
 │   ├── StoreBusy            another process owns it: names the pid
 │   └── StoreSchemaError     written by a newer Wattmix, or not a Wattmix store
+├── BatchRefused             a batch of samples with a value that cannot be stored
+├── Overloaded               the hub has more to write than it can: come back later
+├── BodyTooLarge, WrongContentType, BadParameter    a request that is not of the API's form
+├── NotAllowed               no token, or one that may not do this
 ├── HubError                 the hub did not start, or did not answer as it should
 └── SolverError              HiGHS gave no answer
 """
@@ -57,6 +61,33 @@ class StoreBusy(StoreError):
 
 class StoreSchemaError(StoreError):
     pass
+
+
+class BatchRefused(WattmixError):
+    http_status = 422
+
+
+class Overloaded(WattmixError):
+    """retry_after_s: when to come back."""
+
+    http_status = 503
+    retry_after_s = 5
+
+
+class BodyTooLarge(WattmixError):
+    http_status = 413
+
+
+class WrongContentType(WattmixError):
+    http_status = 415
+
+
+class BadParameter(WattmixError):
+    pass
+
+
+class NotAllowed(WattmixError):
+    http_status = 401
 
 
 class HubError(WattmixError):

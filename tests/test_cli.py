@@ -15,10 +15,13 @@ import pytest
 from app import __version__, cli
 from tests.commands.invoke import wattmix
 
-COMMANDS = ["serve", "demo", "import", "runs", "split"]
+COMMANDS = ["serve", "demo", "import", "runs", "split", "status", "agent", "doctor"]
 OPTIONS = {
     "serve": ["--db", "--config", "--host", "--port", "--insecure"],
     "demo": ["--db", "--port", "--no-browser"],
+    "status": ["--db", "--config", "--format"],
+    "agent": ["--hub", "--token-file", "--node", "--nvml-library", "--spool", "--once", "--format", "--config"],
+    "doctor": ["--hub", "--token-file", "--nvml-library", "--config"],
     "import": ["--db", "--config", "--gpu", "--gpu-count", "--max-file-mb"],
     "runs": ["--model", "--gpu", "--assume", "--format", "--db", "--config"],
     "split": ["--demand", "--format", "--db", "--config"],

@@ -11,17 +11,22 @@ if (root := str(Path(__file__).resolve().parent.parent.parent)) not in sys.path:
     sys.path.append(root)
 
 from app.dashboard.frame import show_error_of, source_badge
-from app.dashboard.views import benchmarks, split
+from app.dashboard.views import benchmarks, health, split
 
 st.set_page_config(page_title="Wattmix", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 
 PAGES = [
-    st.Page(show_error_of(split.page), title="Split", icon=":material/call_split:", url_path="split"),
     st.Page(
-        show_error_of(benchmarks.page), title="Benchmarks", icon=":material/speed:", url_path="benchmarks", default=True
+        show_error_of(benchmarks.page),
+        title="Benchmarks",
+        icon=":material/speed:",
+        url_path="benchmarks",
+        default=True,
     ),
+    st.Page(show_error_of(split.page), title="Split", icon=":material/call_split:", url_path="split"),
+    st.Page(show_error_of(health.page), title="Health", icon=":material/monitor_heart:", url_path="health"),
 ]
 
-current = st.navigation(list(reversed(PAGES)), position="top")
+current = st.navigation(PAGES, position="top")
 source_badge()
 current.run()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -15,10 +16,15 @@ from starlette.routing import Route
 from app import __version__
 from app.answers.runs import Assume, rows_as_csv
 from app.backend import LocalBackend
-from app.errors import DemandError, ImportFileError, UnknownName, WattmixError
+from app.errors import BadParameter, DemandError, ImportFileError, NotAllowed, Overloaded, UnknownName, WattmixError
+from app.hub.auth import is_local
+from app.hub.body import read_body
+from app.hub.ingest import Ingest
+from app.hub.metrics import HubMetrics
 from app.split.demand import parse_demand
 from app.split.scenario import what_if
 from app.store.schema import SCHEMA_VERSION
+from app.store.tokens import Scope
 from collectors.benchmark import facts_csv
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
@@ -26,28 +32,24 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class BodyTooLarge(WattmixError):
-    http_status = 413
-
-
-class WrongContentType(WattmixError):
-    http_status = 415
-
-
-class BadParameter(WattmixError):
-    http_status = 400
-
-
 class Api:
     """The routes beside the dashboard's own, over one backend."""
 
-    def __init__(self, backend: LocalBackend) -> None:
+    def __init__(self, backend: LocalBackend, ingest: Ingest, metrics: HubMetrics) -> None:
         self._backend = backend
+        self._ingest = ingest
+        self._metrics = metrics
 
     def routes(self) -> list[Route]:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
         return [
             Route("/healthz", _told(self.healthz), methods=["GET"]),
+            Route("/metrics", _told(self.metrics), methods=["GET"]),
+            Route("/api/v1/ingest", _told(self._ingest.post), methods=["POST"]),
+            Route("/api/v1/health", _told(self.get_health), methods=["GET"]),
+            Route("/api/v1/tokens", _told(self.get_tokens), methods=["GET"]),
+            Route("/api/v1/tokens", _told(self.post_token), methods=["POST"]),
+            Route("/api/v1/tokens/{token_id}", _told(self.delete_token), methods=["DELETE"]),
             Route("/api/v1/runs", _told(self.get_runs), methods=["GET"]),
             Route("/api/v1/runs", _told(self.post_runs), methods=["POST"]),
             Route("/api/v1/study", _told(self.get_study), methods=["GET"]),
@@ -63,11 +65,38 @@ class Api:
                 "status": "ok",
                 "version": __version__,
                 "pid": os.getpid(),
+                "time_us": time.time_ns() // 1000,
                 "schema": SCHEMA_VERSION,
                 "store": str(store.path),
                 "demo": store.purpose == "demo",
             }
         )
+
+    async def metrics(self, request: Request) -> Response:
+        return Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def get_health(self, request: Request) -> Response:
+        _parameters(request, set())
+        return JSONResponse(await run_in_threadpool(self._backend.health))
+
+    async def get_tokens(self, request: Request) -> Response:
+        _only_here(request)
+        return JSONResponse({"tokens": await run_in_threadpool(self._backend.list_tokens)})
+
+    async def post_token(self, request: Request) -> Response:
+        _only_here(request)
+        wanted = _json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
+        name, node = wanted.get("name"), wanted.get("node")
+        scope = _one_of("scope", str(wanted.get("scope", "node")), get_args(Scope))
+        if not isinstance(name, str) or not name or not isinstance(node, str | None):
+            raise BadParameter("body: `name` is text of at least one letter, `node` text or null")
+        token = await run_in_threadpool(self._backend.create_token, name, cast(Scope, scope), node)
+        return JSONResponse({"token": token})
+
+    async def delete_token(self, request: Request) -> Response:
+        _only_here(request)
+        await run_in_threadpool(self._backend.revoke_token, request.path_params["token_id"])
+        return JSONResponse({"revoked": request.path_params["token_id"]})
 
     async def get_runs(self, request: Request) -> Response:
         given = _parameters(request, {"model", "gpu", "assume", "format"})
@@ -81,7 +110,7 @@ class Api:
         return JSONResponse({"runs": rows})
 
     async def post_runs(self, request: Request) -> Response:
-        body = await _body(request, "text/csv")
+        body = await read_body(request, "text/csv", MAX_BODY_BYTES)
         try:
             runs = list(facts_csv.read(body.decode("utf-8")))
         except ValueError as problem:
@@ -101,14 +130,24 @@ class Api:
         return JSONResponse(await run_in_threadpool(self._backend.split, demand))
 
     async def post_split(self, request: Request) -> Response:
-        body = await _body(request, "application/json")
-        try:
-            content = json.loads(body)
-        except (ValueError, RecursionError) as problem:
-            raise DemandError(f"body: not JSON ({problem})") from None
-        if not isinstance(content, dict):
-            raise DemandError("body: a JSON object with `class`, `fleet` and `solve` is accepted")
+        content = _json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
         return JSONResponse(await run_in_threadpool(self._backend.split, parse_demand(content, "body")))
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as problem:
+        raise DemandError(f"body: not JSON ({problem})") from None
+    if not isinstance(content, dict):
+        raise DemandError("body: a JSON object with `class`, `fleet` and `solve` is accepted")
+    return content
+
+
+def _only_here(request: Request) -> None:
+    """Tokens are managed from the hub's own machine."""
+    if not is_local(request):
+        raise NotAllowed("tokens are managed on the hub's own machine: wattmix token create|list|revoke")
 
 
 async def _no_such_route(request: Request) -> Response:
@@ -122,7 +161,8 @@ def _told(handler: Handler) -> Handler:
         try:
             return await handler(request)
         except WattmixError as error:
-            return JSONResponse({"error": str(error)}, status_code=error.http_status)
+            headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, Overloaded) else None
+            return JSONResponse({"error": str(error)}, status_code=error.http_status, headers=headers)
 
     return endpoint
 
@@ -142,17 +182,3 @@ def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> str:
     if value not in accepted:
         raise BadParameter(f"query `{name}`: given {value!r}; accepted: {', '.join(accepted)}")
     return value
-
-
-async def _body(request: Request, content_type: str) -> bytes:
-    """The request's body. The content type must be named: no web page elsewhere can send it without asking first."""
-    if request.headers.get("content-type", "").split(";")[0].strip().lower() != content_type:
-        raise WrongContentType(f"Content-Type: {content_type} is accepted")
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MAX_BODY_BYTES:
-            raise BodyTooLarge(f"body: more than {MAX_BODY_BYTES // 1024**2} MiB")
-        parts.append(part)
-    return b"".join(parts)

@@ -16,11 +16,12 @@ import streamlit as st
 import uvicorn
 from streamlit.web import bootstrap
 
-from app.backend import LocalBackend, serve_from
+from app.backend import serve_from
 from app.config import Config
 from app.dashboard import SCRIPT, theme_file
 from app.errors import HubError
 from app.hub.api import Api
+from app.hub.parts import HubParts
 from app.store.database import Store
 from app.store.hub_file import HubFile, remove_hub_file, write_hub_file
 
@@ -36,14 +37,15 @@ def run_hub(
     """
     listener = listen(host, port, insecure=insecure)
     address = f"http://{_bracketed(host)}:{listener.getsockname()[1]}"
-    backend = LocalBackend(store, config)
-    serve_from(backend)
+    parts = HubParts(store, config)
+    serve_from(parts.backend)
     write_hub_file(store.path, HubFile(os.getpid(), address))
     try:
-        asyncio.run(_serve(_app(backend, host, port), listener, lambda: on_ready(address)))
+        asyncio.run(_serve(_app(parts.api, host, port), listener, lambda: on_ready(address)))
     finally:
         remove_hub_file(store.path)
         serve_from(None)
+        parts.close()
         store.close()
 
 
@@ -66,12 +68,12 @@ def listen(host: str, port: int, *, insecure: bool) -> socket.socket:
     return listener
 
 
-def _app(backend: LocalBackend, host: str, port: int) -> st.App:
+def _app(api: Api, host: str, port: int) -> st.App:
     """The ASGI application. The theme is read from its file here, so it does not depend on the working folder."""
     flags: dict[str, Any] = dict(_flat(tomllib.loads(theme_file().read_text(encoding="utf-8"))))
     flags |= {"server.address": host, "server.port": port}
     bootstrap.load_config_options(flags)
-    return st.App(SCRIPT, routes=Api(backend).routes())
+    return st.App(SCRIPT, routes=api.routes())
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

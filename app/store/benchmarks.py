@@ -64,6 +64,7 @@ def add_runs(store: Store, runs: Sequence[BenchmarkRun]) -> Added:
         connection.execute(_INSERT_LATENCIES)
         connection.unregister("incoming_runs")
         connection.unregister("incoming_latencies")
+    store.benchmarks_revision += 1
     return Added(new, len(runs) - new)
 
 

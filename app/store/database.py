@@ -26,7 +26,7 @@ class Store:
         self._connection = connection
         self._write_lock = threading.Lock()
         self.path = path
-        self.revision = 0
+        self.benchmarks_revision = 0
 
     @classmethod
     def open(cls, path: Path, *, purpose: Purpose = "user") -> Store:
@@ -77,7 +77,6 @@ class Store:
             except BaseException:
                 _roll_back(cursor)
                 raise
-            self.revision += 1
 
 
 def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:

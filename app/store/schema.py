@@ -1,55 +1,13 @@
-"""The schema as numbered migrations. A migration is never edited once released; a change is the next number."""
+"""Brings a DuckDB file to the present schema, or refuses it."""
 
 from __future__ import annotations
 
 import duckdb
 
 from app.errors import StoreSchemaError
+from app.store.migrations import MIGRATIONS
 
-_MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        # one row per store
-        """
-        CREATE TABLE store_purpose (
-            purpose VARCHAR NOT NULL  -- 'user', or 'demo': may be recreated without asking
-        )
-        """,
-        # one row per benchmark run: measured facts only, figures are derived when read
-        """
-        CREATE TABLE benchmark_run (
-            run_id                 VARCHAR PRIMARY KEY,  -- digest of the facts, see BenchmarkRun.run_id
-            model                  VARCHAR NOT NULL,
-            backend                VARCHAR,
-            gpu_name               VARCHAR NOT NULL,
-            gpu_count              BIGINT NOT NULL,
-            offered_requests_per_s DOUBLE,               -- NULL: all requests at once
-            burstiness             DOUBLE,
-            max_concurrency        BIGINT,
-            num_prompts            BIGINT NOT NULL,
-            completed              BIGINT NOT NULL,
-            duration_s             DOUBLE NOT NULL,
-            prompt_tokens          BIGINT NOT NULL,
-            generated_tokens       BIGINT NOT NULL,
-            recorded_at            TIMESTAMPTZ,          -- the file's date, read as UTC
-            source_file            VARCHAR NOT NULL,
-            source_index           BIGINT NOT NULL,      -- 0-based object in the file
-            source_line            BIGINT NOT NULL       -- 1-based
-        )
-        """,
-        # one row per run, metric and statistic
-        """
-        CREATE TABLE benchmark_latency (
-            run_id    VARCHAR NOT NULL,
-            metric    VARCHAR NOT NULL,                  -- ttft, tpot, itl, e2e
-            statistic VARCHAR NOT NULL,                  -- mean, std, or pNN
-            value_ms  DOUBLE NOT NULL,
-            PRIMARY KEY (run_id, metric, statistic)
-        )
-        """,
-    ),
-)
-
-SCHEMA_VERSION = len(_MIGRATIONS)
+SCHEMA_VERSION = len(MIGRATIONS)
 _VERSION_COLUMNS = {"version": "INTEGER", "applied_at": "TIMESTAMP WITH TIME ZONE"}
 
 
@@ -64,7 +22,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, where: str) -> None:
     for number in range(current + 1, SCHEMA_VERSION + 1):
         connection.execute("BEGIN")
         try:
-            for statement in _MIGRATIONS[number - 1]:
+            for statement in MIGRATIONS[number - 1]:
                 connection.execute(statement)
             connection.execute("INSERT INTO schema_version VALUES ($1, now())", [number])
             connection.execute("COMMIT")

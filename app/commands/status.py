@@ -1,0 +1,83 @@
+"""`wattmix status`: nodes and GPUs as tables or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from app.answers.findings import duration
+from app.commands.opening import opened
+from app.config import load_config
+from app.formatting import MISSING, number, percent
+from app.reference.gpus import display_name
+
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red", "silent": "red", "note": "cyan"}
+
+
+def show(form: str, db: Path | None, config_file: Path | None) -> None:
+    config = load_config(config_file)
+    with opened(db, config, config_file) as backend:
+        answer = backend.health()
+    if form == "json":
+        typer.echo(json.dumps(answer, indent=2, allow_nan=False))
+        return
+    console = Console(soft_wrap=True)
+    if not answer["nodes"]:
+        console.print("No node has sent anything yet. On a GPU node: wattmix agent --hub http://HUB:8501")
+        return
+    console.print(_nodes(answer["nodes"]))
+    console.print(_gpus(answer["gpus"]))
+    for finding in _findings(answer):
+        console.print(finding)
+
+
+def _nodes(nodes: list[dict[str, Any]]) -> Table:
+    table = Table("node", "state", "fleet", "last seen", "lag", "skew", "GPUs", "waiting", "agent", header_style="bold")
+    for node in nodes:
+        table.add_row(
+            Text(node["node"]),
+            Text(node["state"], _COLOURS[node["state"]]),
+            Text(node["fleet"] or MISSING),
+            MISSING if node["age_s"] is None else f"{duration(node['age_s'])} ago",
+            _seconds(node["lag_s"]),
+            _seconds(node["skew_s"]),
+            str(node["gpus"]),
+            str(node["agent"].get("spool_batches", MISSING)),
+            Text(node["agent_version"] or MISSING),
+        )
+    return table
+
+
+def _gpus(gpus: list[dict[str, Any]]) -> Table:
+    table = Table("node", "GPU", "card", "energy by", "W", "kWh/day", "coverage", "divergence", header_style="bold")
+    for gpu in gpus:
+        table.add_row(
+            Text(gpu["node"]),
+            str(gpu["gpu"]),
+            Text(display_name(gpu["name"])),
+            gpu["energy_method"] or "nothing",
+            number(gpu["power_w"], 0),
+            number(gpu["energy_day_kwh"], 3),
+            percent(gpu["coverage_day"], 1),
+            percent(gpu["divergence_hour"], 1),
+        )
+    return table
+
+
+def _seconds(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.1f} s"
+
+
+def _findings(answer: dict[str, Any]) -> Iterable[Text]:
+    for one in [*answer["nodes"], *answer["gpus"]]:
+        where = one["node"] if "state" in one else f"{one['node']} GPU {one['gpu']}"
+        for finding in one["findings"]:
+            colour = _COLOURS[finding["level"]]
+            yield Text.assemble((finding["level"], colour), f" {where}: {finding['what']}. {finding['remedy']}")

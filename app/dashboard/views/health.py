@@ -1,0 +1,137 @@
+"""*Health*: which nodes and GPUs are seen, how well, and what should be done about the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from app.answers.findings import duration
+from app.backend import served
+from app.formatting import MISSING, markdown, percent
+from app.reference.gpus import display_name
+
+REFRESH_S = 10
+_ICONS = {"ok": "🟢", "warning": "🟡", "problem": "🔴", "silent": "⚫"}
+_COLOURS = {"problem": "red", "warning": "orange", "note": "blue"}
+
+
+def page() -> None:
+    st.title("Health")
+    _live()
+
+
+@st.fragment(run_every=REFRESH_S)
+def _live() -> None:
+    answer = served().health()
+    if not answer["nodes"]:
+        st.info("No node has sent anything yet. On a GPU node: `wattmix agent --hub http://THIS-HUB:8501`",
+                icon=":material/dns:")  # fmt: skip
+        return
+    _summary(answer)
+    _findings(answer)
+    st.subheader("Nodes")
+    st.dataframe(_node_frame(answer["nodes"]), hide_index=True, column_config=_NODE_COLUMNS)
+    st.subheader("GPUs")
+    st.dataframe(_gpu_frame(answer["gpus"]), hide_index=True, column_config=_GPU_COLUMNS)
+    st.caption(
+        "Coverage: seconds with a measured energy over seconds the GPU was there, of the last day. Divergence: energy "
+        "counter against the integral of power, of the last hour. Lag: age of the newest sample when its batch arrived."
+    )
+
+
+def _summary(answer: dict[str, Any]) -> None:
+    nodes, gpus = answer["nodes"], answer["gpus"]
+    states = [node["state"] for node in nodes]
+    covered = [gpu["coverage_day"] for gpu in gpus if gpu["coverage_day"] is not None]
+    waiting = sum(node["agent"].get("spool_batches") or 0 for node in nodes)
+    cards = (
+        ("Nodes seen", f"{len(nodes) - states.count('silent')} of {len(nodes)}", f"{states.count('silent')} silent"),
+        ("GPUs", str(len(gpus)), f"{sum(gpu['status'] != 'ok' for gpu in gpus)} with a problem"),
+        ("Lowest coverage", percent(min(covered), 1) if covered else MISSING, "of the last day"),
+        ("Batches on nodes", f"{waiting:,}", "waiting to be sent"),
+    )
+    for column, (label, value, note) in zip(st.columns(len(cards)), cards, strict=True):
+        column.metric(label, value, note, delta_color="off", delta_arrow="off", border=True)
+
+
+def _findings(answer: dict[str, Any]) -> None:
+    found = [
+        (finding, one["node"] if "state" in one else f"{one['node']}, GPU {one['gpu']}")
+        for one in [*answer["nodes"], *answer["gpus"]]
+        for finding in one["findings"]
+    ]
+    if not found:
+        st.success("Nothing to do: every node is seen, every GPU is measured.", icon=":material/check_circle:")
+        return
+    order = list(_COLOURS)
+    with st.expander(f"What to do ({len(found)})", expanded=True, icon=":material/build:"):
+        for finding, where in sorted(found, key=lambda pair: order.index(pair[0]["level"]))[:50]:
+            badge = f":{_COLOURS[finding['level']]}-badge[{finding['level']}]"
+            st.markdown(f"{badge} **{markdown(where)}**: {markdown(finding['what'])}. {markdown(finding['remedy'])}.")
+
+
+_NODE_COLUMNS = {
+    "lag s": st.column_config.NumberColumn(format="%.1f", help="Age of the newest sample when its batch arrived."),
+    "skew s": st.column_config.NumberColumn(format="%.1f", help="The node's clock less the hub's."),
+    "agent MB": st.column_config.NumberColumn(format="%.0f", help="Memory of the agent and its NVML process."),
+    "tick p99 ms": st.column_config.NumberColumn(format="%.1f", help="Time to read all GPUs once, 99th percentile."),
+}
+
+
+def _node_frame(nodes: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame([_node_row(node) for node in nodes], infer_schema_length=None)
+
+
+def _node_row(node: dict[str, Any]) -> dict[str, Any]:
+    agent = node["agent"]
+    return {
+        "": _ICONS[node["state"]],
+        "node": node["node"],
+        "fleet": node["fleet"] or MISSING,
+        "state": node["state"],
+        "last seen": MISSING if node["age_s"] is None else f"{duration(node['age_s'])} ago",
+        "lag s": node["lag_s"],
+        "skew s": node["skew_s"],
+        "GPUs": node["gpus"],
+        "waiting": agent.get("spool_batches"),
+        "dropped": agent.get("dropped_batches"),
+        "rejected": agent.get("rejected_batches"),
+        "late rows": node["late_rows"],
+        "agent MB": None if agent.get("memory_bytes") is None else agent["memory_bytes"] / 1e6,
+        "tick p99 ms": None if agent.get("tick_p99_us") is None else agent["tick_p99_us"] / 1e3,
+        "agent": node["agent_version"] or MISSING,
+        "driver": node["driver_version"] or MISSING,
+    }
+
+
+_GPU_COLUMNS = {
+    "W": st.column_config.NumberColumn(format="%.0f", help="Mean of the last minute that is rolled up."),
+    "limit W": st.column_config.NumberColumn(format="%.0f"),
+    "kWh, last day": st.column_config.NumberColumn(format="%.3f"),
+    "coverage": st.column_config.NumberColumn(format="percent"),
+    "divergence": st.column_config.NumberColumn(format="percent"),
+    "gaps s": st.column_config.NumberColumn(format="%.0f"),
+}
+
+
+def _gpu_frame(gpus: list[dict[str, Any]]) -> pl.DataFrame:
+    rows = [
+        {
+            "node": gpu["node"],
+            "GPU": gpu["gpu"],
+            "card": display_name(gpu["name"]),
+            "status": gpu["status"],
+            "energy by": gpu["energy_method"] or "nothing",
+            "W": gpu["power_w"],
+            "limit W": gpu["power_limit_w"],
+            "kWh, last day": gpu["energy_day_kwh"],
+            "coverage": gpu["coverage_day"],
+            "gaps s": gpu["gap_day_s"],
+            "divergence": gpu["divergence_hour"],
+            "uuid": gpu["uuid"],
+        }
+        for gpu in gpus
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)

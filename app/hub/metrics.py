@@ -1,0 +1,62 @@
+"""`GET /metrics`: the hub's own figures in Prometheus' text format. No secret and no node's data is among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from app import __version__
+from app.hub.jobs import Jobs
+from app.store.writer import SampleWriter
+
+
+class HubMetrics(Collector):
+    def __init__(self, writer: SampleWriter, jobs: Jobs) -> None:
+        self._writer = writer
+        self._jobs = jobs
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        stats = self._writer.stats
+        batches = CounterMetricFamily("wattmix_ingest_batches", "Batches, by what became of them", labels=["result"])
+        results = {
+            "stored": stats.batches,
+            "duplicate": stats.duplicates,
+            "refused": stats.refused,
+            "overloaded": stats.overloaded,
+        }
+        for result, count in results.items():
+            batches.add_metric([result], count)
+        yield batches
+        yield _counter("ingest_readings", "Readings stored", stats.readings)
+        yield _counter("ingest_late_rows", "Rows left out for their time", stats.late_rows)
+        yield _counter("commits", "Transactions of samples", stats.groups)
+        yield _counter("commit_errors", "Transactions rolled back", stats.group_errors)
+        yield _counter("commit_seconds", "Time spent in transactions of samples", stats.commit_s)
+        yield _counter("job_errors", "Background jobs that failed", self._jobs.errors)
+        yield _gauge("ingest_queue_batches", "Batches that wait to be written", self._writer.queued)
+        yield _gauge("rollup_waiting_minutes", "Node-minutes not rolled up yet", self._jobs.waiting)
+        last = stats.last_commit.timestamp() if stats.last_commit else float("nan")
+        yield _gauge("last_commit_timestamp_seconds", "When samples were last committed", last)
+        yield _build_info()
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"wattmix_{name}", text, value=value)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"wattmix_{name}", text, value=value)
+
+
+def _build_info() -> Metric:
+    info = GaugeMetricFamily("wattmix_build_info", "The running version", labels=["version"])
+    info.add_metric([__version__], 1)
+    return info

@@ -1,0 +1,50 @@
+"""What the store knows of nodes and GPUs: the rows behind the Health page and `wattmix status`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.store.database import Store
+
+# grain: one row per node
+_NODES = """
+    SELECT node.name AS node, node.first_seen, state.* EXCLUDE (node_id), fleet.fleet
+    FROM node
+    LEFT JOIN node_state AS state USING (node_id)
+    LEFT JOIN (
+        SELECT node_id, arg_max(fleet, (valid_from, known_at)) AS fleet FROM node_fleet GROUP BY node_id
+    ) AS fleet USING (node_id)
+    ORDER BY node.name
+"""
+
+# grain: one row per GPU; the last day and the last hour from its minutes
+_GPUS = """
+    WITH day AS (
+        SELECT
+            gpu_id,
+            sum(covered_s) AS covered_s,
+            sum(bridged_s) AS bridged_s,
+            sum(provisioned_s) AS provisioned_s,
+            sum(counter_j + integral_j + interpolated_j) AS energy_j,
+            sum(check_counter_j) FILTER (minute_us >= $2) AS check_counter_j,
+            sum(check_integral_j) FILTER (minute_us >= $2) AS check_integral_j,
+            arg_max(mean_power_w, minute_us) AS power_w,
+            max(minute_us) AS last_minute_us
+        FROM gpu_minute WHERE minute_us >= $1 GROUP BY gpu_id
+    )
+    SELECT node.name AS node, gpu.* EXCLUDE (node_id, gpu_id), day.* EXCLUDE (gpu_id)
+    FROM gpu
+    JOIN node USING (node_id)
+    LEFT JOIN day USING (gpu_id)
+    ORDER BY node.name, gpu.gpu_index
+"""
+
+
+def node_rows(store: Store) -> list[dict[str, Any]]:
+    """One row per node: its last state and its fleet."""
+    return list(store.query(_NODES).iter_rows(named=True))
+
+
+def gpu_rows(store: Store, *, day_us: int, hour_us: int) -> list[dict[str, Any]]:
+    """One row per GPU with sums over the minutes since `day_us`, its cross-check since `hour_us`."""
+    return list(store.query(_GPUS, [day_us, hour_us]).iter_rows(named=True))

@@ -1,0 +1,172 @@
+"""Nodes and GPUs: their short ids in the store, and what their last batch said of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from app.store.database import Store
+from collectors.samples import Batch, Gpu
+
+# Two machines under one name take turns in sending; a machine whose spool is new changes its epoch once.
+TWIN_WINDOW_S = 600.0
+
+_NODE_STATE: dict[str, Any] = {
+    "node_id": pl.Int32, "last_seen": pl.Datetime("us", "UTC"), "last_sample_us": pl.Int64, "skew_s": pl.Float64,
+    "agent_version": pl.String, "driver_version": pl.String, "boot_id": pl.String, "epoch": pl.String,
+    "sequence": pl.Int64, "status": pl.String, "twin_seen": pl.Datetime("us", "UTC"), "late_rows": pl.Int64,
+    "skipped_batches": pl.Int64, "labels": pl.String, "missing": pl.String, "agent": pl.String,
+}  # fmt: skip
+_GPU: dict[str, Any] = {
+    "gpu_id": pl.Int32, "uuid": pl.String, "node_id": pl.Int32, "first_seen": pl.Datetime("us", "UTC"),
+    "name": pl.String, "gpu_index": pl.Int32, "pci_bus_id": pl.String, "power_limit_mw": pl.Int32,
+    "memory_total_bytes": pl.Int64, "energy_method": pl.String, "energy_scope": pl.String, "mig_enabled": pl.Boolean,
+    "persistence_mode": pl.Boolean, "status": pl.String,
+}  # fmt: skip
+
+
+def _upsert(table: str, key: str, columns: dict[str, Any]) -> str:
+    sets = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in (key, "first_seen"))
+    return f"INSERT INTO {table} BY NAME SELECT * FROM incoming_{table} ON CONFLICT ({key}) DO UPDATE SET {sets}"
+
+
+_UPSERT_STATE = _upsert("node_state", "node_id", _NODE_STATE)
+_UPSERT_GPU = _upsert("gpu", "gpu_id", _GPU)
+
+
+@dataclass
+class NodeState:
+    """What is known of a node now; the store holds a copy at most a few seconds old."""
+
+    node_id: int
+    row: dict[str, Any]
+    epochs: dict[str, datetime] = field(default_factory=dict)
+
+
+class Registry:
+    """Ids and last states, in memory while the hub runs and in the store across its restarts.
+
+    Used by the one writer thread; `commit` after a committed transaction, `forget` after one that was rolled back.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._nodes: dict[str, int] = dict(store.query("SELECT name, node_id FROM node").iter_rows())
+        self._gpus: dict[str, dict[str, Any]] = {
+            row["uuid"]: row for row in store.query("SELECT * FROM gpu").iter_rows(named=True)
+        }
+        states = store.query("SELECT * FROM node_state").iter_rows(named=True)
+        self._states = {row["node_id"]: NodeState(row["node_id"], row) for row in states}
+        self._new_nodes: dict[str, int] = {}
+        self._changed_gpus: dict[str, dict[str, Any]] = {}
+        self._said: dict[str, tuple[Gpu, int, int]] = {}
+        self._dirty_states: set[int] = set()
+
+    def node_id(self, name: str) -> int:
+        """The id of a node, a new one at first sight."""
+        known = self._nodes.get(name, self._new_nodes.get(name))
+        if known is None:
+            known = self._new_nodes[name] = len(self._nodes) + len(self._new_nodes) + 1
+        return known
+
+    def gpu_ids(self, batch: Batch, node_id: int, now: datetime) -> list[int]:
+        """The ids of the batch's GPUs in its order; a new or changed GPU is noted for the store."""
+        return [self._gpu_id(gpu, node_id, now) for gpu in batch.gpus]
+
+    def _gpu_id(self, gpu: Gpu, node_id: int, now: datetime) -> int:
+        said = self._said.get(gpu.uuid)
+        if said is not None and said[0] == gpu and said[1] == node_id:
+            return said[2]
+        known = self._changed_gpus.get(gpu.uuid) or self._gpus.get(gpu.uuid)
+        row = gpu.model_dump()
+        row["gpu_index"] = row.pop("index")
+        row |= {
+            "node_id": node_id,
+            "gpu_id": known["gpu_id"] if known else self._next_gpu_id(),
+            "first_seen": known["first_seen"] if known else now,
+        }
+        if known != row:
+            self._changed_gpus[gpu.uuid] = row
+        self._said[gpu.uuid] = (gpu, node_id, row["gpu_id"])
+        return int(row["gpu_id"])
+
+    def _next_gpu_id(self) -> int:
+        return len(self._gpus) + sum(uuid not in self._gpus for uuid in self._changed_gpus) + 1
+
+    def note(self, batch: Batch, node_id: int, now: datetime, *, late_rows: int, skipped_batches: int) -> None:
+        """Take over what an accepted batch says of its node. Call it after the batch is committed."""
+        state = self._states.get(node_id) or NodeState(
+            node_id, {"late_rows": 0, "skipped_batches": 0, "twin_seen": None}
+        )
+        last = batch.gpu_samples.t_us if batch.gpu_samples else batch.host_samples.t_us if batch.host_samples else []
+        agent = batch.agent_samples.model_dump() if batch.agent_samples and len(batch.agent_samples) else {}
+        state.row |= {
+            "node_id": node_id,
+            "last_seen": now,
+            "last_sample_us": max(last, default=state.row.get("last_sample_us")),
+            "skew_s": batch.node.sent_at_us / 1e6 - now.timestamp(),
+            "agent_version": batch.node.agent_version,
+            "driver_version": batch.node.driver_version,
+            "boot_id": batch.node.boot_id,
+            "status": batch.node.status,
+            "twin_seen": self._twin_seen(state, batch.epoch, now),
+            "epoch": batch.epoch,
+            "sequence": batch.sequence,
+            "late_rows": state.row["late_rows"] + late_rows,
+            "skipped_batches": state.row["skipped_batches"] + skipped_batches,
+            "labels": json.dumps(batch.node.labels),
+            "missing": json.dumps(batch.missing),
+            "agent": json.dumps({name: column[-1] for name, column in agent.items()}),
+        }
+        self._states[node_id] = state
+        self._dirty_states.add(node_id)
+
+    def _twin_seen(self, state: NodeState, epoch: str, now: datetime) -> datetime | None:
+        """Now, if an epoch comes back that another one had replaced not long ago: two machines take turns."""
+        before = state.epochs.get(epoch)
+        returned = before is not None and state.row.get("epoch") not in (None, epoch)
+        state.epochs[epoch] = now
+        if returned and before is not None and (now - before).total_seconds() < TWIN_WINDOW_S:
+            return now
+        seen: datetime | None = state.row.get("twin_seen")
+        return seen
+
+    def write(self, connection: duckdb.DuckDBPyConnection, *, states: bool) -> None:
+        """Put new nodes and changed GPUs into the open transaction; with `states` the nodes' states, too."""
+        now = datetime.now(UTC)
+        for name, node_id in self._new_nodes.items():  # once in a node's life
+            connection.execute("INSERT INTO node VALUES ($1, $2, $3)", [node_id, name, now])
+        if self._changed_gpus:
+            _write(connection, "gpu", _UPSERT_GPU, _GPU, list(self._changed_gpus.values()))
+        if states and self._dirty_states:
+            rows = [self._states[node_id].row for node_id in self._dirty_states]
+            _write(connection, "node_state", _UPSERT_STATE, _NODE_STATE, rows)
+            self._dirty_states.clear()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a node's state is newer here than in the store."""
+        return bool(self._dirty_states)
+
+    def commit(self) -> None:
+        self._nodes |= self._new_nodes
+        self._gpus |= self._changed_gpus
+        self._new_nodes, self._changed_gpus = {}, {}
+
+    def forget(self) -> None:
+        for uuid in self._changed_gpus:
+            self._said.pop(uuid, None)
+        self._new_nodes, self._changed_gpus = {}, {}
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection, table: str, sql: str, columns: dict[str, Any], rows: list[dict[str, Any]]
+) -> None:
+    frame = pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], schema=columns)
+    connection.register(f"incoming_{table}", frame)
+    connection.execute(sql)
+    connection.unregister(f"incoming_{table}")

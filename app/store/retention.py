@@ -1,0 +1,36 @@
+"""What is deleted when: raw samples after days or past a size, minutes after months, hours never."""
+
+from __future__ import annotations
+
+from app.store.database import Store
+from app.store.ingest import MINUTE_US
+
+DAY_US = 86_400_000_000
+
+_RAW_TABLES = ("gpu_sample", "gpu_bridge", "host_sample", "process_sample")
+
+# bytes of the file that hold data
+_SIZE = "SELECT used_blocks * block_size AS bytes FROM pragma_database_size()"
+
+
+def delete_expired(store: Store, now_us: int, *, raw_days: float, minute_days: float) -> int:
+    """Delete raw samples and minutes past their age. Returns the time from which raw samples are complete.
+
+    Minutes that still wait for their rollup keep their raw samples until it is done.
+    """
+    oldest_raw_us = now_us - int(raw_days * DAY_US)
+    oldest_raw_us = oldest_raw_us // MINUTE_US * MINUTE_US
+    oldest_minute_us = now_us - int(minute_days * DAY_US)
+    with store.transaction() as connection:
+        for table in _RAW_TABLES:
+            connection.execute(f"DELETE FROM {table} WHERE t_us <= $1", [oldest_raw_us])
+        connection.execute("DELETE FROM gpu_minute WHERE minute_us < $1", [oldest_minute_us])
+    return oldest_raw_us
+
+
+def raw_days_within(store: Store, *, raw_days: float, max_gb: float | None) -> float:
+    """Days of raw samples to keep so that the file stays below `max_gb`: fewer than `raw_days` when it is above."""
+    if max_gb is None:
+        return raw_days
+    size = float(store.query(_SIZE)["bytes"][0])
+    return raw_days if size <= max_gb * 1e9 else max(raw_days * max_gb * 1e9 / size, 1 / 24)
