@@ -70,7 +70,7 @@ def test_a_run_from_two_files_is_one_run_and_keeps_its_first_source(store: Store
 
 def test_no_runs_are_no_write(store: Store) -> None:
     assert add_runs(store, []) == Added(0, 0)
-    assert (read_runs(store), store.revision) == ([], 0)
+    assert (read_runs(store), store.benchmarks_revision) == ([], 0)
 
 
 def test_runs_go_in_all_or_none(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

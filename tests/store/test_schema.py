@@ -38,8 +38,8 @@ def test_an_empty_file_gets_every_migration_once(tmp_path: Path) -> None:
 
 def test_an_older_store_is_migrated_and_keeps_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Store.open(tmp_path / "s.duckdb", purpose="demo").close()
-    later = (*schema._MIGRATIONS, ("CREATE TABLE something_new (x INTEGER)", "INSERT INTO something_new VALUES (7)"))
-    monkeypatch.setattr(schema, "_MIGRATIONS", later)
+    later = (*schema.MIGRATIONS, ("CREATE TABLE something_new (x INTEGER)", "INSERT INTO something_new VALUES (7)"))
+    monkeypatch.setattr(schema, "MIGRATIONS", later)
     monkeypatch.setattr(schema, "SCHEMA_VERSION", len(later))
     for _ in range(2):
         store = Store.open(tmp_path / "s.duckdb")
@@ -51,9 +51,9 @@ def test_an_older_store_is_migrated_and_keeps_its_rows(tmp_path: Path, monkeypat
 def test_a_migration_that_fails_leaves_the_schema_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Store.open(tmp_path / "s.duckdb").close()
     before = tables(tmp_path / "s.duckdb")
-    faulty = (*schema._MIGRATIONS, ("CREATE TABLE half (x INTEGER)", "INSERT INTO nowhere VALUES (7)"))
+    faulty = (*schema.MIGRATIONS, ("CREATE TABLE half (x INTEGER)", "INSERT INTO nowhere VALUES (7)"))
     with monkeypatch.context() as patched:
-        patched.setattr(schema, "_MIGRATIONS", faulty)
+        patched.setattr(schema, "MIGRATIONS", faulty)
         patched.setattr(schema, "SCHEMA_VERSION", len(faulty))
         with pytest.raises(duckdb.Error):
             Store.open(tmp_path / "s.duckdb")
