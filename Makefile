@@ -6,7 +6,7 @@ PORT   ?= 8501
 DB     ?=
 BIN     = $(VENV)/bin
 
-.PHONY: help demo test test-all lint screenshots lock clean
+.PHONY: help demo test test-all lint bench screenshots lock clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ lint: $(VENV)/.test  ## ruff, mypy, the layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/.test  ## measured speeds beside their peers (ARGS=ingest|nodes|agent)
+	$(BIN)/python -m tests.bench.run $(ARGS)
 
 screenshots: $(VENV)/.test  ## every page in light and dark, into screenshots/
 	$(BIN)/python -m tests.e2e.screenshots

@@ -10,6 +10,7 @@ from typing import Any
 from app.answers.findings import agent_findings, gpu_findings, node_findings, node_level
 from app.store.database import Store
 from app.store.health import gpu_rows, node_rows
+from app.units import kwh
 
 DAY_S, HOUR_S = 86_400, 3_600
 
@@ -58,6 +59,8 @@ def _node(row: dict[str, Any], gpu_count: int, now: datetime) -> dict[str, Any]:
 def _gpu(row: dict[str, Any]) -> dict[str, Any]:
     provisioned_s = row["provisioned_s"]
     coverage = row["covered_s"] / provisioned_s if provisioned_s else None
+    # Without a second of known energy the sum is not 0 J, it is unknown.
+    known_s = (row["covered_s"] or 0.0) + (row["bridged_s"] or 0.0)
     integral_j = row["check_integral_j"]
     divergence = row["check_counter_j"] / integral_j - 1 if integral_j else None
     gpu = {
@@ -71,7 +74,7 @@ def _gpu(row: dict[str, Any]) -> dict[str, Any]:
         "mig_enabled": row["mig_enabled"],
         "power_w": row["power_w"],
         "power_limit_w": None if row["power_limit_mw"] is None else row["power_limit_mw"] / 1e3,
-        "energy_day_kwh": None if row["energy_j"] is None else row["energy_j"] / 3.6e6,
+        "energy_day_kwh": kwh(row["energy_j"]) if known_s else None,
         "coverage_day": coverage,
         "gap_day_s": None if provisioned_s is None else provisioned_s - row["covered_s"],
         "divergence_hour": divergence,

@@ -43,9 +43,9 @@ class Api:
     def routes(self) -> list[Route]:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
         return [
+            Route("/api/v1/ingest", _told(self._ingest.post), methods=["POST"]),
             Route("/healthz", _told(self.healthz), methods=["GET"]),
             Route("/metrics", _told(self.metrics), methods=["GET"]),
-            Route("/api/v1/ingest", _told(self._ingest.post), methods=["POST"]),
             Route("/api/v1/health", _told(self.get_health), methods=["GET"]),
             Route("/api/v1/tokens", _told(self.get_tokens), methods=["GET"]),
             Route("/api/v1/tokens", _told(self.post_token), methods=["POST"]),

@@ -31,10 +31,12 @@ class Ingest:
         """Errors: 401/403 token, 413 too large, 415 type, 422 a field that cannot be, 503 with Retry-After."""
         grant = self._gate.grant(request, "node")
         body = await read_body(request, "application/json", MAX_BODY_BYTES)
-        if len(body) <= DECODE_INLINE_BYTES:
-            batch, readings = _decoded(body)
-        else:
-            batch, readings = await run_in_threadpool(_decoded, body)
+        try:
+            small = len(body) <= DECODE_INLINE_BYTES
+            batch, readings = _decoded(body) if small else await run_in_threadpool(_decoded, body)
+        except (BatchRefused, BodyTooLarge):
+            self._writer.stats.refused += 1
+            raise
         self._gate.check_node(grant, batch.node.id)
         answer = await asyncio.wrap_future(self._writer.submit(batch, readings))
         return JSONResponse(

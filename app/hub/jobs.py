@@ -8,12 +8,10 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-import duckdb
-
 from app.config import Config
 from app.store.database import Store
 from app.store.membership import assign_fleets
-from app.store.retention import DAY_US, delete_expired, raw_days_within
+from app.store.retention import DAY_US, delete_expired, raw_days_within, raw_horizon_us
 from app.store.rollup import roll_up, waiting_minutes
 from app.store.writer import SampleWriter
 
@@ -51,7 +49,7 @@ class Jobs:
     def roll_up_all(self) -> None:
         """Roll up what is due, in transactions short enough that ingest goes on between them; then place new nodes."""
         now_us = self._now_us()
-        oldest_raw_us = now_us - int(self._writer.raw_days * DAY_US)
+        oldest_raw_us = self._writer.oldest_us(now_us)
         oldest_minute_us = now_us - int(self._settings.minute_days * DAY_US)
         while not self._stop.is_set() and roll_up(
             self._store, now_us, oldest_raw_us=oldest_raw_us, oldest_minute_us=oldest_minute_us
@@ -66,6 +64,7 @@ class Jobs:
         settings = self._settings
         self._writer.raw_days = raw_days_within(self._store, raw_days=settings.raw_days, max_gb=settings.raw_max_gb)
         delete_expired(self._store, self._now_us(), raw_days=self._writer.raw_days, minute_days=settings.minute_days)
+        self._writer.raw_horizon_us = raw_horizon_us(self._store)
 
     def _run(self) -> None:
         due = {self.roll_up_all: 0.0, self.delete_expired: time.monotonic() + RETENTION_EVERY_S}
@@ -78,6 +77,6 @@ class Jobs:
     def _attempt(self, job: Callable[[], None]) -> None:
         try:
             job()
-        except duckdb.Error as problem:
+        except Exception as problem:  # whatever it is, the other jobs go on, and this one is tried again
             self.errors += 1
             log.error("%s failed: %s", job.__name__, problem)

@@ -42,7 +42,7 @@ class HubMetrics(Collector):
         yield _counter("commit_seconds", "Time spent in transactions of samples", stats.commit_s)
         yield _counter("job_errors", "Background jobs that failed", self._jobs.errors)
         yield _gauge("ingest_queue_batches", "Batches that wait to be written", self._writer.queued)
-        yield _gauge("rollup_waiting_minutes", "Node-minutes not rolled up yet", self._jobs.waiting)
+        yield _gauge("rollup_waiting_minutes", "GPU-minutes not rolled up yet", self._jobs.waiting)
         last = stats.last_commit.timestamp() if stats.last_commit else float("nan")
         yield _gauge("last_commit_timestamp_seconds", "When samples were last committed", last)
         yield _build_info()

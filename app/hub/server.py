@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import ipaddress
 import os
 import signal
@@ -14,6 +15,8 @@ from typing import Any
 
 import streamlit as st
 import uvicorn
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.web import bootstrap
 
 from app.backend import serve_from
@@ -26,6 +29,7 @@ from app.store.database import Store
 from app.store.hub_file import HubFile, remove_hub_file, write_hub_file
 
 GRACEFUL_STOP_S = 3
+OUR_PATHS = ("/api/", "/healthz", "/metrics")
 
 
 def run_hub(
@@ -41,7 +45,8 @@ def run_hub(
     serve_from(parts.backend)
     write_hub_file(store.path, HubFile(os.getpid(), address))
     try:
-        asyncio.run(_serve(_app(parts.api, host, port), listener, lambda: on_ready(address)))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(_app(parts.api, host, port), listener, lambda: on_ready(address)))
     finally:
         remove_hub_file(store.path)
         serve_from(None)
@@ -68,12 +73,24 @@ def listen(host: str, port: int, *, insecure: bool) -> socket.socket:
     return listener
 
 
-def _app(api: Api, host: str, port: int) -> st.App:
+def _app(api: Api, host: str, port: int) -> ASGIApp:
     """The ASGI application. The theme is read from its file here, so it does not depend on the working folder."""
     flags: dict[str, Any] = dict(_flat(tomllib.loads(theme_file().read_text(encoding="utf-8"))))
     flags |= {"server.address": host, "server.port": port}
     bootstrap.load_config_options(flags)
-    return st.App(SCRIPT, routes=api.routes())
+    return _Front(st.App(SCRIPT), Router(api.routes()))
+
+
+class _Front:
+    """Sends our own paths to our routes, past the dashboard's middleware, and everything else to Streamlit."""
+
+    def __init__(self, dashboard: ASGIApp, routes: ASGIApp) -> None:
+        self._dashboard = dashboard
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        ours = scope["type"] == "http" and scope["path"].startswith(OUR_PATHS)
+        await (self._routes if ours else self._dashboard)(scope, receive, send)
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -84,7 +101,7 @@ def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-async def _serve(app: st.App, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+async def _serve(app: ASGIApp, listener: socket.socket, on_ready: Callable[[], None]) -> None:
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, workers=1, timeout_graceful_shutdown=GRACEFUL_STOP_S, lifespan="on"
     )
@@ -117,6 +134,16 @@ class _Server(uvicorn.Server):
         """First signal: finish what is running. Second: now."""
         self.force_exit = self.should_exit
         self.should_exit = True
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop, which serves small requests about twice as fast; None where there is no uvloop (Windows)."""
+    if importlib.util.find_spec("uvloop") is None:
+        return None
+    import uvloop
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 def _is_loopback(host: str) -> bool:

@@ -12,7 +12,7 @@ _NODES = """
     FROM node
     LEFT JOIN node_state AS state USING (node_id)
     LEFT JOIN (
-        SELECT node_id, arg_max(fleet, (valid_from, known_at)) AS fleet FROM node_fleet GROUP BY node_id
+        SELECT node_id, arg_max_null(fleet, (valid_from, known_at)) AS fleet FROM node_fleet GROUP BY node_id
     ) AS fleet USING (node_id)
     ORDER BY node.name
 """

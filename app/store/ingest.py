@@ -11,14 +11,17 @@ import duckdb
 import polars as pl
 
 from app.errors import BatchRefused
-from collectors.samples import ENERGY_METHODS, Batch, GpuSamples, HostSamples, Processes
+from collectors.samples import ENERGY_METHODS, Batch, GpuSamples, Processes
 
 MINUTE_US = 60_000_000
 # A row that covers more than this is a gap, whatever its method says: rollups look for rows this far past a minute.
 LONGEST_INTERVAL_US = 10_000_000
 INT32_MAX = 2**31 - 1
-# Columns that a row of seconds keeps in 32 bits; 2^31 mJ are 2.1 MJ, a GPU's energy of an hour.
-_NARROW = {"energy_mj", "integral_mj", "cpu_energy_mj", "dram_energy_mj"}
+# What a row of seconds keeps in 32 bits; 2^31 mJ are 2.1 MJ, a GPU's energy of an hour.
+_LIMITS: dict[str, dict[str, int]] = {
+    "gpu_samples": {"energy_mj": INT32_MAX, "integral_mj": INT32_MAX, "memory_used_bytes": INT32_MAX * 1024},
+    "host_samples": {"dt_us": INT32_MAX, "cpu_energy_mj": INT32_MAX, "dram_energy_mj": INT32_MAX},
+}
 _METHOD_CODES: dict[str | None, int | None] = {name: code for code, name in enumerate(ENERGY_METHODS)} | {None: None}
 
 _GPU_SAMPLE: dict[str, Any] = {
@@ -38,13 +41,16 @@ _PROCESS_SAMPLE: dict[str, Any] = {
 
 # One statement per raw table; `incoming` is the group's frame. Sorted, so that a GPU's column compresses.
 _INSERTS = {
-    "gpu_sample": "INSERT INTO gpu_sample BY NAME SELECT * FROM incoming ORDER BY gpu_id, t_us",
+    "gpu_sample": """
+        INSERT INTO gpu_sample BY NAME SELECT * EXCLUDE (memory_used_bytes) FROM incoming ORDER BY gpu_id, t_us
+    """,
     "gpu_bridge": "INSERT INTO gpu_bridge BY NAME SELECT gpu_id, t_us, dt_us, energy_mj FROM incoming",
     "host_sample": "INSERT INTO host_sample BY NAME SELECT * FROM incoming ORDER BY node_id, t_us",
     "process_sample": "INSERT INTO process_sample BY NAME SELECT * FROM incoming",
     "dirty_minute": "INSERT INTO dirty_minute BY NAME SELECT * FROM incoming",
 }
 
+_MEMORY_KIB = (pl.col("memory_used_bytes") // 1024).alias("memory_used_kib")
 _BRIDGED = _METHOD_CODES["bridged"]
 
 
@@ -60,17 +66,15 @@ class Placed:
 
 def check_ranges(batch: Batch) -> None:
     """Raises BatchRefused, naming field and row, for a number that the wire allows and no GPU can reach in seconds."""
-    for name in ("gpu_samples", "host_samples"):
+    for name, limits in _LIMITS.items():
         table = getattr(batch, name)
         if table is None:
             continue
-        for column in _NARROW & table.__dict__.keys():
+        for column, most in limits.items():
             for row, value in enumerate(getattr(table, column)):
-                long = table.dt_us[row] > LONGEST_INTERVAL_US
-                if value is not None and value > INT32_MAX and not (long and column == "energy_mj"):
-                    raise BatchRefused(f"`{name}.{column}.{row}`: given {value}; accepted: at most {INT32_MAX}")
-        if name == "host_samples" and max(table.dt_us, default=0) > INT32_MAX:
-            raise BatchRefused(f"`{name}.dt_us`: given {max(table.dt_us)}; accepted: at most {INT32_MAX}")
+                is_gap = column == "energy_mj" and table.dt_us[row] > LONGEST_INTERVAL_US
+                if value is not None and value > most and not is_gap:
+                    raise BatchRefused(f"`{name}.{column}.{row}`: given {value}; accepted: at most {most}")
 
 
 def within(batch: Batch, oldest_us: int, newest_us: int) -> tuple[Batch, int]:
@@ -90,16 +94,17 @@ def within(batch: Batch, oldest_us: int, newest_us: int) -> tuple[Batch, int]:
 
 def insert_group(connection: duckdb.DuckDBPyConnection, group: Sequence[Placed]) -> None:
     """All samples of a group of batches into the raw tables of the open transaction, and the minutes they touch."""
-    gpu = _frame(group, _GPU_SAMPLE, lambda p: p.batch.gpu_samples, _gpu_ids_of)
+    gpu = _frame(group, _GPU_SAMPLE, lambda p: p.batch.gpu_samples, _gpu_ids_of).with_columns(_MEMORY_KIB)
     is_gap = (pl.col("energy_method") == _BRIDGED).fill_null(False) | (pl.col("dt_us") > LONGEST_INTERVAL_US)
     bridges = gpu.filter(is_gap)
+    samples = gpu.filter(~is_gap) if bridges.height else gpu
     host = _frame(group, _HOST_SAMPLE, lambda p: p.batch.host_samples, lambda p, t: [p.node_id] * len(t.t_us))
     frames = {
-        "gpu_sample": gpu.filter(~is_gap) if bridges.height else gpu,
+        "gpu_sample": samples,
         "gpu_bridge": bridges,
         "host_sample": host,
         "process_sample": _frame(group, _PROCESS_SAMPLE, lambda p: p.batch.processes, _gpu_ids_of),
-        "dirty_minute": _dirty_minutes(group),
+        "dirty_minute": _dirty_minutes(samples, bridges),
     }
     for table, frame in frames.items():
         if frame.height:
@@ -133,14 +138,13 @@ def _series(name: str, dtype: Any, lists: Iterable[list[Any]]) -> pl.Series:
     return pl.Series(name, list(chain.from_iterable(lists)), dtype=dtype, strict=True)
 
 
-def _dirty_minutes(group: Sequence[Placed]) -> pl.DataFrame:
-    """(node, minute) of every minute that a GPU row of the group overlaps."""
-    touched: set[tuple[int, int]] = set()
-    for placed in group:
-        table: GpuSamples | HostSamples | None = placed.batch.gpu_samples
-        if table is None or not table.t_us:
-            continue
-        first = min(map(int.__sub__, table.t_us, table.dt_us)) // MINUTE_US
-        last = (max(table.t_us) - 1) // MINUTE_US
-        touched.update((placed.node_id, minute * MINUTE_US) for minute in range(first, last + 1))
-    return pl.DataFrame(sorted(touched), schema={"node_id": pl.Int32, "minute_us": pl.Int64}, orient="row")
+def _dirty_minutes(gpu: pl.DataFrame, bridges: pl.DataFrame) -> pl.DataFrame:
+    """(GPU, minute) of every minute that a row overlaps: a row of seconds lies in one or two, a gap in many."""
+    ends = [(pl.col("t_us") - 1) // MINUTE_US, (pl.col("t_us") - pl.col("dt_us")) // MINUTE_US]
+    touched = [gpu.select("gpu_id", (minute * MINUTE_US).alias("minute_us")) for minute in ends]
+    if bridges.height:
+        span = pl.int_ranges(ends[1], ends[0] + 1).alias("minute_us")
+        touched.append(
+            bridges.select("gpu_id", span).explode("minute_us").with_columns(pl.col("minute_us") * MINUTE_US)
+        )
+    return pl.concat(touched).unique()

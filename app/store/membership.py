@@ -13,7 +13,7 @@ from app.store.database import Store
 _CURRENT = """
     SELECT node.node_id, node.name, node.first_seen, last.fleet, last.node_id IS NOT NULL AS known
     FROM node LEFT JOIN (
-        SELECT node_id, arg_max(fleet, (valid_from, known_at)) AS fleet FROM node_fleet GROUP BY node_id
+        SELECT node_id, arg_max_null(fleet, (valid_from, known_at)) AS fleet FROM node_fleet GROUP BY node_id
     ) AS last USING (node_id)
 """
 

@@ -148,7 +148,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             power_average_mw  INTEGER,
             utilisation_pct   UTINYINT,
             memory_utilisation_pct UTINYINT,
-            memory_used_bytes BIGINT,
+            memory_used_kib   INTEGER,               -- whole pages: no byte is lost
             temperature_c     SMALLINT,
             sm_clock_mhz      INTEGER,
             memory_clock_mhz  INTEGER,
@@ -188,10 +188,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             memory_used_bytes BIGINT
         )
         """,
-        # one row per node and minute whose rollup is out of date
+        # one row: raw samples up to this time may have been deleted, so nothing up to it is rebuilt
+        "CREATE TABLE raw_horizon (deleted_up_to_us BIGINT NOT NULL)",
+        "INSERT INTO raw_horizon VALUES (0)",
+        # one row per GPU and minute whose rollup is out of date
         """
         CREATE TABLE dirty_minute (
-            node_id           INTEGER NOT NULL,
+            gpu_id            INTEGER NOT NULL,
             minute_us         BIGINT NOT NULL
         )
         """,

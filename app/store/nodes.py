@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -65,6 +65,7 @@ class Registry:
         self._changed_gpus: dict[str, dict[str, Any]] = {}
         self._said: dict[str, tuple[Gpu, int, int]] = {}
         self._dirty_states: set[int] = set()
+        self._written_states: set[int] = set()
 
     def node_id(self, name: str) -> int:
         """The id of a node, a new one at first sight."""
@@ -135,9 +136,8 @@ class Registry:
         seen: datetime | None = state.row.get("twin_seen")
         return seen
 
-    def write(self, connection: duckdb.DuckDBPyConnection, *, states: bool) -> None:
+    def write(self, connection: duckdb.DuckDBPyConnection, now: datetime, *, states: bool) -> None:
         """Put new nodes and changed GPUs into the open transaction; with `states` the nodes' states, too."""
-        now = datetime.now(UTC)
         for name, node_id in self._new_nodes.items():  # once in a node's life
             connection.execute("INSERT INTO node VALUES ($1, $2, $3)", [node_id, name, now])
         if self._changed_gpus:
@@ -145,7 +145,7 @@ class Registry:
         if states and self._dirty_states:
             rows = [self._states[node_id].row for node_id in self._dirty_states]
             _write(connection, "node_state", _UPSERT_STATE, _NODE_STATE, rows)
-            self._dirty_states.clear()
+            self._written_states = set(self._dirty_states)
 
     @property
     def has_news(self) -> bool:
@@ -153,6 +153,8 @@ class Registry:
         return bool(self._dirty_states)
 
     def commit(self) -> None:
+        self._dirty_states -= self._written_states
+        self._written_states = set()
         self._nodes |= self._new_nodes
         self._gpus |= self._changed_gpus
         self._new_nodes, self._changed_gpus = {}, {}
@@ -160,6 +162,7 @@ class Registry:
     def forget(self) -> None:
         for uuid in self._changed_gpus:
             self._said.pop(uuid, None)
+        self._written_states = set()
         self._new_nodes, self._changed_gpus = {}, {}
 
 

@@ -9,8 +9,12 @@ DAY_US = 86_400_000_000
 
 _RAW_TABLES = ("gpu_sample", "gpu_bridge", "host_sample", "process_sample")
 
-# bytes of the file that hold data
-_SIZE = "SELECT used_blocks * block_size AS bytes FROM pragma_database_size()"
+# bytes of the file that hold data, and the days that its raw samples span
+_SIZE = """
+    SELECT used_blocks * block_size AS bytes, (SELECT (max(t_us) - min(t_us)) / 86400e6 FROM gpu_sample) AS days
+    FROM pragma_database_size()
+"""
+_OLDEST_DIRTY = "SELECT min(minute_us) AS minute_us FROM dirty_minute"
 
 
 def delete_expired(store: Store, now_us: int, *, raw_days: float, minute_days: float) -> int:
@@ -19,18 +23,27 @@ def delete_expired(store: Store, now_us: int, *, raw_days: float, minute_days: f
     Minutes that still wait for their rollup keep their raw samples until it is done.
     """
     oldest_raw_us = now_us - int(raw_days * DAY_US)
-    oldest_raw_us = oldest_raw_us // MINUTE_US * MINUTE_US
+    waiting = store.query(_OLDEST_DIRTY)["minute_us"][0]
+    oldest_raw_us = min(oldest_raw_us // MINUTE_US * MINUTE_US, oldest_raw_us if waiting is None else int(waiting))
     oldest_minute_us = now_us - int(minute_days * DAY_US)
     with store.transaction() as connection:
         for table in _RAW_TABLES:
             connection.execute(f"DELETE FROM {table} WHERE t_us <= $1", [oldest_raw_us])
         connection.execute("DELETE FROM gpu_minute WHERE minute_us < $1", [oldest_minute_us])
+        connection.execute("UPDATE raw_horizon SET deleted_up_to_us = greatest(deleted_up_to_us, $1)", [oldest_raw_us])
     return oldest_raw_us
+
+
+def raw_horizon_us(store: Store) -> int:
+    """The time up to which raw samples may have been deleted; 0 when none ever were."""
+    return int(store.query("SELECT deleted_up_to_us AS us FROM raw_horizon")["us"][0])
 
 
 def raw_days_within(store: Store, *, raw_days: float, max_gb: float | None) -> float:
     """Days of raw samples to keep so that the file stays below `max_gb`: fewer than `raw_days` when it is above."""
     if max_gb is None:
         return raw_days
-    size = float(store.query(_SIZE)["bytes"][0])
-    return raw_days if size <= max_gb * 1e9 else max(raw_days * max_gb * 1e9 / size, 1 / 24)
+    size, days = (None if value is None else float(value) for value in store.query(_SIZE).row(0))
+    if size is None or days is None or size <= max_gb * 1e9:
+        return raw_days
+    return max(min(raw_days, days) * max_gb * 1e9 / size, 1 / 24)

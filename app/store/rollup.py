@@ -10,23 +10,23 @@ from app.store.ingest import LONGEST_INTERVAL_US, MINUTE_US
 HOUR_US = 3_600_000_000
 # A minute is rolled up once it has ended and the pushes that carry it have had time to arrive.
 SETTLE_US = 15_000_000
-# At most this many (node, minute) pairs of one hour in a transaction: ingest never waits long behind a rebuild.
-MAX_PAIRS = 20_000
+# At most this many (GPU, minute) pairs of one hour in a transaction: ingest never waits long behind a rebuild.
+MAX_PAIRS = 100_000
 
 _TAKE_DIRTY = """
-    SELECT DISTINCT node_id, minute_us FROM dirty_minute
+    SELECT DISTINCT gpu_id, minute_us FROM dirty_minute
     WHERE minute_us < $1 AND minute_us < (SELECT min(minute_us) FROM dirty_minute) + $2
-    ORDER BY minute_us, node_id LIMIT $3
+    ORDER BY minute_us, gpu_id LIMIT $3
 """
 
 # grain: one row per GPU and minute to rebuild; a minute whose raw samples are gone is only built if it has no row yet
 _TOUCHED = """
     CREATE OR REPLACE TEMP TABLE touched AS
-    SELECT gpu.gpu_id, due.minute_us
-    FROM due JOIN gpu USING (node_id)
+    SELECT due.gpu_id, due.minute_us
+    FROM due
     WHERE due.minute_us >= $1
        OR NOT EXISTS (
-           FROM gpu_minute AS built WHERE built.gpu_id = gpu.gpu_id AND built.minute_us = due.minute_us
+           FROM gpu_minute AS built WHERE built.gpu_id = due.gpu_id AND built.minute_us = due.minute_us
        )
 """
 
@@ -51,7 +51,7 @@ _REBUILD_MINUTES = f"""
             minute_us,
             sum(part * energy_mj) FILTER (energy_method = 0) / 1e3 AS counter_j,
             sum(part * energy_mj) FILTER (energy_method IN (1, 2)) / 1e3 AS integral_j,
-            sum(part * dt_us) FILTER (energy_mj IS NOT NULL) / 1e6 AS covered_s,
+            sum(part * dt_us) FILTER (energy_mj IS NOT NULL AND energy_method IS NOT NULL) / 1e6 AS covered_s,
             sum(part * dt_us) / 1e6 AS seen_s,
             sum(part * dt_us) FILTER (power_cap OR thermal_slowdown OR hardware_slowdown) / 1e6 AS throttled_s,
             sum(part * dt_us) FILTER (utilisation_pct > 0) / 1e6 AS busy_s,
@@ -154,7 +154,7 @@ _DELETE_HOURS = """
 """
 _DELETE_DIRTY = """
     DELETE FROM dirty_minute USING due
-    WHERE dirty_minute.node_id = due.node_id AND dirty_minute.minute_us = due.minute_us
+    WHERE dirty_minute.gpu_id = due.gpu_id AND dirty_minute.minute_us = due.minute_us
 """
 
 
@@ -187,5 +187,5 @@ def _bounds(due: pl.DataFrame) -> tuple[int, int]:
 
 
 def waiting_minutes(store: Store) -> int:
-    """(node, minute) pairs that wait for their rollup: the rollups' lag."""
-    return int(store.query("SELECT count(*) AS n FROM (SELECT DISTINCT node_id, minute_us FROM dirty_minute)")["n"][0])
+    """(GPU, minute) pairs that wait for their rollup: the rollups' lag."""
+    return int(store.query("SELECT count(*) AS n FROM (SELECT DISTINCT gpu_id, minute_us FROM dirty_minute)")["n"][0])

@@ -15,6 +15,7 @@ Scope = Literal["node", "read"]
 
 # one row per token, the newest first
 _LIST = "SELECT token_id, name, scope, node, created_at, revoked_at FROM token ORDER BY created_at DESC, token_id"
+_REVOKE = "UPDATE token SET revoked_at = $2 WHERE token_id = $1 AND revoked_at IS NULL"
 _ACTIVE = "SELECT sha256, scope, node FROM token WHERE revoked_at IS NULL"
 
 
@@ -48,7 +49,9 @@ def revoke_token(store: Store, token_id: str) -> None:
     if token_id not in {row["token_id"] for row in list_tokens(store)}:
         raise UnknownName(f"no token {token_id!r}; `wattmix token list` shows them")
     with store.transaction() as connection:
-        connection.execute("UPDATE token SET revoked_at = $2 WHERE token_id = $1", [token_id, datetime.now(UTC)])
+        connection.execute(
+            "UPDATE token SET revoked_at = $2 WHERE token_id = $1 AND revoked_at IS NULL", [token_id, datetime.now(UTC)]
+        )
 
 
 def active_grants(store: Store) -> dict[str, Grant]:

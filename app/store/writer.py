@@ -6,12 +6,13 @@ all of it is rolled back and its batches are tried one by one, so that only the 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -22,6 +23,7 @@ from app.errors import BatchRefused, Overloaded, StoreError
 from app.store.database import Store
 from app.store.ingest import Placed, check_ranges, insert_group, within
 from app.store.nodes import Registry
+from app.store.retention import DAY_US, raw_horizon_us
 from collectors.samples import Batch
 
 log = logging.getLogger("wattmix.writer")
@@ -90,6 +92,7 @@ class SampleWriter:
     ) -> None:
         self._store = store
         self.raw_days = raw_days
+        self.raw_horizon_us = raw_horizon_us(store)
         self._now = now
         self._queue: queue.Queue[_Waiting | None] = queue.Queue(MAX_QUEUE)
         self._ledger: dict[tuple[str, str], int] = {
@@ -100,6 +103,10 @@ class SampleWriter:
         self.stats = WriterStats()
         self._thread = threading.Thread(target=self._run, name="sample-writer", daemon=True)
         self._thread.start()
+
+    def oldest_us(self, now_us: int) -> int:
+        """Rows up to this time are refused: raw samples of it are not kept, or are gone already."""
+        return max(now_us - int(self.raw_days * DAY_US), self.raw_horizon_us)
 
     @property
     def queued(self) -> int:
@@ -135,7 +142,8 @@ class SampleWriter:
         """Nodes' states on their own, when no batch comes to carry them; they are rewritten with the next one."""
         try:
             with self._store.transaction() as connection:
-                self._registry.write(connection, states=True)
+                self._registry.write(connection, self._now(), states=True)
+            self._registry.commit()
         except duckdb.Error as problem:
             log.error("the nodes' states could not be written: %s", problem)
 
@@ -177,7 +185,7 @@ class SampleWriter:
         self.stats.last_commit = self._now()
         for waiting, answer in zip(group, answers, strict=True):
             self._count(waiting, answer)
-            waiting.future.set_result(answer)
+            _resolve(waiting.future, answer)
 
     def _write(self, group: Sequence[_Waiting]) -> list[Acknowledgement]:
         """One transaction: ledger, ids, samples. Answers in the group's order."""
@@ -193,6 +201,8 @@ class SampleWriter:
                 continue
             ledger[key] = waiting.batch.sequence
             placed = self._place(waiting.batch, now)
+            if placed.late_rows:
+                waiting.readings = placed.batch.readings
             accepted.append((placed, waiting.batch.sequence - highest - 1))
             answers.append(Acknowledgement(waiting.batch.sequence, late_rows=placed.late_rows))
         if not accepted:
@@ -201,7 +211,7 @@ class SampleWriter:
             insert_group(connection, [placed for placed, _ in accepted])
             self._write_ledger(connection, ledger)
             # States of the batches before these: this group's are noted once they are committed.
-            self._registry.write(connection, states=self._states_due())
+            self._registry.write(connection, now, states=self._states_due())
         self._registry.commit()
         self._ledger |= ledger
         for placed, skipped in accepted:
@@ -210,8 +220,7 @@ class SampleWriter:
 
     def _place(self, batch: Batch, now: datetime) -> Placed:
         now_us = int(now.timestamp() * 1e6)
-        oldest_us = now_us - int(self.raw_days * 86_400e6)
-        kept, late = within(batch, oldest_us, now_us + int(FUTURE_S * 1e6))
+        kept, late = within(batch, self.oldest_us(now_us), now_us + int(FUTURE_S * 1e6))
         node_id = self._registry.node_id(batch.node.id)
         return Placed(kept, node_id, self._registry.gpu_ids(batch, node_id, now), late)
 
@@ -231,10 +240,10 @@ class SampleWriter:
     def _refuse(self, waiting: _Waiting, problem: Exception) -> None:
         if isinstance(problem, _BAD_VALUE):
             self.stats.refused += 1
-            waiting.future.set_exception(_blame(waiting.batch, problem))
+            _resolve(waiting.future, _blame(waiting.batch, problem))
             return
         log.error("a batch could not be committed: %s", problem)
-        waiting.future.set_exception(StoreError(f"the store could not commit: {str(problem).splitlines()[0]}"))
+        _resolve(waiting.future, StoreError(f"the store could not commit: {_first_line(problem)}"))
 
     def _count(self, waiting: _Waiting, answer: Acknowledgement) -> None:
         if answer.duplicate:
@@ -251,4 +260,17 @@ def _blame(batch: Batch, problem: Exception) -> BatchRefused:
         check_ranges(batch)
     except BatchRefused as refusal:
         return refusal
-    return BatchRefused(f"the batch cannot be stored: {str(problem).splitlines()[0]}")
+    return BatchRefused(f"the batch cannot be stored: {_first_line(problem)}")
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem) or type(problem).__name__).splitlines()[0]
+
+
+def _resolve(future: Future[Acknowledgement], answer: Acknowledgement | Exception) -> None:
+    """Give a caller its answer, unless it has gone away meanwhile."""
+    with contextlib.suppress(InvalidStateError):
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

@@ -13,8 +13,13 @@ from typing import Any
 
 from collectors.gpu.child import Order
 
-# Not `-m`: the working folder and the package's own folder must not come before the standard library.
-_START = "import sys; sys.path.append(sys.argv[1]); from collectors.gpu.child import main; main()"
+# Not `-m`: the working folder must not hide a module. Our own code comes before an installed copy of it, but not
+# before the standard library.
+_START = (
+    "import sys; p = sys.path; "
+    "p.insert(next((i for i, x in enumerate(p) if x.endswith('-packages')), len(p)), sys.argv[1]); "
+    "from collectors.gpu.child import main; main()"
+)
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 # An answer to the end of its input takes a child milliseconds; one that hangs is killed.
 _GRACE_S = 1.0

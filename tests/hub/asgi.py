@@ -36,6 +36,8 @@ def ask(
     query: Sequence[tuple[str, str]] | Mapping[str, str] = (),
     body: bytes | Sequence[bytes] = b"",
     content_type: str | None = None,
+    token: str | None = None,
+    client: str = "127.0.0.1",
 ) -> Reply:
     """The reply to one request; a body given in parts arrives in parts. An error in the application is raised."""
     parts = [body] if isinstance(body, bytes) else list(body)
@@ -50,11 +52,12 @@ def ask(
     async def send(message: Message) -> None:
         sent.append(message)
 
+    headers = {"content-type": content_type, "authorization": token and f"Bearer {token}"}
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
         "path": path, "raw_path": path.encode(), "query_string": urlencode(query).encode(), "root_path": "",
-        "headers": [(b"content-type", content_type.encode())] if content_type else [],
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8501),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items() if value],
+        "client": (client, 1), "server": ("127.0.0.1", 8501),
     }  # fmt: skip
     asyncio.run(app(scope, receive, send))
     start = sent[0]

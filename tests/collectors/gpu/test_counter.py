@@ -128,6 +128,15 @@ def test_counter_that_thaws_is_not_counted_twice(now_mj: int):
     assert energy(bench.feed(now_mj + W100)) == (W100, "counter")
 
 
+def test_slow_counter_without_power_is_not_called_frozen():
+    bench = Bench()
+    bench.feed(0, None, None)
+    for _ in range(4):
+        assert energy(bench.feed(0, None, None)) == (None, None)
+        assert bench.meter.state is CounterState.WAITING
+    assert energy(bench.feed(5 * W100, None, None)) == (5 * W100, "counter")
+
+
 def test_no_power_no_movement_is_no_energy():
     bench = Bench()
     bench.feed(0, 0, 0, utilisation_pct=0)
@@ -176,6 +185,16 @@ def test_power_that_repeats_for_a_minute_is_stuck_only_if_the_load_moved():
     assert (still.power_instant_mw, stuck.power_instant_mw) == (W100, None)
     assert energy(stuck) == (W100, "counter")
     assert moving.feed(63 * W100, W100 + 1).power_instant_mw == W100 + 1  # type: ignore[union-attr]
+
+
+def test_load_that_moved_before_the_power_settled_does_not_make_it_stuck():
+    bench = Bench()
+    for second in range(5):
+        bench.feed(second * W100, W100 + second, utilisation_pct=20 * second)
+    for second in range(5, 80):
+        row = bench.feed(second * W100, W100, utilisation_pct=50)
+    assert row is not None
+    assert row.power_instant_mw == W100
 
 
 def test_gap_up_to_five_seconds_is_an_ordinary_row():

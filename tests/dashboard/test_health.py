@@ -1,0 +1,93 @@
+"""The Health page shows what `wattmix status` says, and an empty store what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app.backend import LocalBackend, serve_from
+from app.config import Config
+from app.store.database import Store
+from app.store.rollup import roll_up
+from tests.batches import DAY, MINUTE, SECOND, Clock, batch, gpu, put, seconds, writing
+from tests.dashboard.test_views import metric, open_page
+
+
+@pytest.fixture
+def page_backend(store: Store) -> Iterator[LocalBackend]:
+    backend = LocalBackend(store, Config())
+    serve_from(backend)
+    yield backend
+    serve_from(None)
+
+
+def fill(store: Store) -> None:
+    """A silent node without GPUs, and one with a GPU measured and one lost."""
+    now = time.time_ns() // 1000
+    with writing(store, Clock(now - 10 * MINUTE)) as taking:
+        put(taking, batch(1, node="*gone*", rows=[], gpus=[], sent_at_us=now - 10 * MINUTE))
+    with writing(store, Clock(now)) as taking:
+        start = (now // MINUTE - 5) * MINUTE
+        gap = {"t_us": start + 2 * MINUTE, "dt_us": MINUTE, "energy_method": "bridged"}
+        rows = [*seconds(start, 60, power_instant_mw=300_000), gap]
+        cards = [gpu(), gpu(index=1, status="lost")]
+        put(
+            taking,
+            batch(1, rows=rows, gpus=cards, sent_at_us=now, own={"spool_batches": 3, "memory_bytes": 42_000_000}),
+        )
+    while roll_up(store, now, oldest_raw_us=now - 7 * DAY, oldest_minute_us=now - 30 * DAY):
+        pass
+
+
+def test_an_empty_store_says_what_to_do(page_backend: LocalBackend) -> None:
+    app = open_page("health")
+    assert not app.exception
+    assert app.title[0].value == "Health"
+    assert app.info[0].value.startswith("No node has sent anything yet. On a GPU node: `wattmix agent --hub http://")
+    assert len(app.dataframe) == len(app.metric) == 0
+
+
+def test_the_page_shows_the_figures_of_the_answer(page_backend: LocalBackend) -> None:
+    fill(page_backend.store)
+    app = open_page("health")
+    assert not app.exception
+    assert metric(app, "Nodes seen") == ("1 of 2", "1 silent")
+    assert metric(app, "GPUs") == ("2", "1 with a problem")
+    assert metric(app, "Lowest coverage") == ("50.0%", "of the last day")  # a minute measured, a minute not
+    assert metric(app, "Batches on nodes") == ("3", "waiting to be sent")
+    answer = page_backend.health()
+    nodes, gpus = (table.value.to_dict("records") for table in app.dataframe)
+    assert [(row["node"], row["state"], row["GPUs"], row["fleet"]) for row in nodes] == [
+        ("*gone*", "silent", 0, "–"), ("node-7", "ok", 2, "–"),
+    ]  # fmt: skip
+    assert (nodes[1]["agent MB"], nodes[1]["waiting"]) == (42, 3)
+    for row, one in zip(gpus, answer["gpus"], strict=True):
+        assert (row["GPU"], row["status"], row["uuid"]) == (one["gpu"], one["status"], one["uuid"])
+    # 60 s x 300 W = 18 kJ = 0.005 kWh
+    assert (gpus[0]["W"], gpus[0]["kWh, last day"], gpus[0]["coverage"], gpus[0]["gaps s"]) == (
+        pytest.approx(300), pytest.approx(0.005), pytest.approx(0.5), pytest.approx(60),
+    )  # fmt: skip
+
+
+def test_what_to_do_is_listed_worst_first_and_in_plain_text(page_backend: LocalBackend) -> None:
+    fill(page_backend.store)
+    app = open_page("health")
+    said = [one.value for one in app.markdown if "badge" in one.value]
+    findings = [one for part in ("nodes", "gpus") for row in page_backend.health()[part] for one in row["findings"]]
+    assert len(said) == len(findings) >= 3
+    levels = [text.split("badge[")[1].split("]")[0] for text in said]
+    assert levels == sorted(levels, key=["problem", "warning", "note"].index)
+    assert any("no batch for 10 min" in text for text in said)
+    assert any(r"\*gone\*" in text for text in said)
+
+
+def test_all_well_is_said(page_backend: LocalBackend) -> None:
+    now = time.time_ns() // 1000
+    with writing(page_backend.store, Clock(now)) as taking:
+        put(taking, batch(1, rows=seconds(now - 10 * SECOND, 10), sent_at_us=now))
+    app = open_page("health")
+    assert not app.exception
+    assert app.success[0].value == "Nothing to do: every node is seen, every GPU is measured."
+    assert metric(app, "Nodes seen") == ("1 of 1", "0 silent")

@@ -1,0 +1,47 @@
+"""A store of schema 1, as the first release wrote it, is brought to today's and keeps its benchmark runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.store import schema
+from app.store.benchmarks import add_runs, read_runs
+from app.store.database import Store
+from app.store.migrations import MIGRATIONS
+from collectors.benchmark.run import BenchmarkRun
+from tests.batches import batch, count, put, writing
+
+
+@pytest.fixture
+def schema_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study_runs: list[BenchmarkRun]) -> Path:
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "MIGRATIONS", MIGRATIONS[:1])
+        patched.setattr(schema, "SCHEMA_VERSION", 1)
+        store = Store.open(tmp_path / "old.duckdb", purpose="demo")
+        add_runs(store, study_runs)
+        assert store.query("SELECT max(version) AS v FROM schema_version")["v"][0] == 1
+        assert store.query("FROM duckdb_tables() WHERE table_name = 'gpu_sample'").is_empty()
+        store.close()
+    return tmp_path / "old.duckdb"
+
+
+def test_schema_1_becomes_2_and_keeps_the_benchmark_runs(schema_1: Path, study_runs: list[BenchmarkRun]) -> None:
+    for _ in range(2):
+        store = Store.open(schema_1)
+        versions = store.query("SELECT version FROM schema_version ORDER BY version")["version"].to_list()
+        assert versions == list(range(1, len(MIGRATIONS) + 1))
+        assert store.purpose == "demo"
+        kept = read_runs(store)
+        assert len(kept) == 130
+        assert {run.run_id: run for run in kept} == {run.run_id: run for run in study_runs}
+        store.close()
+
+
+def test_a_migrated_store_takes_samples(schema_1: Path) -> None:
+    store = Store.open(schema_1)
+    with writing(store) as taking:
+        put(taking, batch(1))
+    assert (count(store, "gpu_sample"), count(store, "benchmark_run")) == (10, 130)
+    store.close()
