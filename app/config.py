@@ -109,6 +109,14 @@ class StoreSettings(Strict):
     raw_max_gb: Annotated[Number, Field(gt=0)] | None = None
     minute_days: Annotated[Number, Field(ge=1, le=36600)] = 90.0
 
+    @model_validator(mode="after")
+    def _minutes_outlive_raw(self) -> StoreSettings:
+        if self.minute_days < self.raw_days:
+            raise ValueError(
+                f"minute_days at or above raw_days ({self.raw_days:g}): late rows rebuild minutes and hours"
+            )
+        return self
+
 
 class HubSettings(Strict):
     host: str = "127.0.0.1"

@@ -17,7 +17,7 @@ from app import __version__
 from app.answers.runs import Assume, rows_as_csv
 from app.backend import LocalBackend
 from app.errors import BadParameter, DemandError, ImportFileError, NotAllowed, Overloaded, UnknownName, WattmixError
-from app.hub.auth import is_local
+from app.hub.auth import Gate, is_local
 from app.hub.body import read_body
 from app.hub.ingest import Ingest
 from app.hub.metrics import HubMetrics
@@ -35,8 +35,9 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Api:
     """The routes beside the dashboard's own, over one backend."""
 
-    def __init__(self, backend: LocalBackend, ingest: Ingest, metrics: HubMetrics) -> None:
+    def __init__(self, backend: LocalBackend, ingest: Ingest, metrics: HubMetrics, gate: Gate) -> None:
         self._backend = backend
+        self._gate = gate
         self._ingest = ingest
         self._metrics = metrics
 
@@ -45,18 +46,27 @@ class Api:
         return [
             Route("/api/v1/ingest", _told(self._ingest.post), methods=["POST"]),
             Route("/healthz", _told(self.healthz), methods=["GET"]),
-            Route("/metrics", _told(self.metrics), methods=["GET"]),
-            Route("/api/v1/health", _told(self.get_health), methods=["GET"]),
-            Route("/api/v1/tokens", _told(self.get_tokens), methods=["GET"]),
-            Route("/api/v1/tokens", _told(self.post_token), methods=["POST"]),
-            Route("/api/v1/tokens/{token_id}", _told(self.delete_token), methods=["DELETE"]),
-            Route("/api/v1/runs", _told(self.get_runs), methods=["GET"]),
-            Route("/api/v1/runs", _told(self.post_runs), methods=["POST"]),
-            Route("/api/v1/study", _told(self.get_study), methods=["GET"]),
-            Route("/api/v1/split", _told(self.get_split), methods=["GET"]),
-            Route("/api/v1/split", _told(self.post_split), methods=["POST"]),
+            Route("/metrics", _told(self._read(self.metrics)), methods=["GET"]),
+            Route("/api/v1/health", _told(self._read(self.get_health)), methods=["GET"]),
+            Route("/api/v1/tokens", _told(_only_here(self.get_tokens)), methods=["GET"]),
+            Route("/api/v1/tokens", _told(_only_here(self.post_token)), methods=["POST"]),
+            Route("/api/v1/tokens/{token_id}", _told(_only_here(self.delete_token)), methods=["DELETE"]),
+            Route("/api/v1/runs", _told(self._read(self.get_runs)), methods=["GET"]),
+            Route("/api/v1/runs", _told(_only_here(self.post_runs)), methods=["POST"]),
+            Route("/api/v1/study", _told(self._read(self.get_study)), methods=["GET"]),
+            Route("/api/v1/split", _told(self._read(self.get_split)), methods=["GET"]),
+            Route("/api/v1/split", _told(self._read(self.post_split)), methods=["POST"]),
             Route("/api/{rest:path}", _told(_no_such_route), methods=every),
         ]
+
+    def _read(self, handler: Handler) -> Handler:
+        """`handler` for this machine, and for others with a read token."""
+
+        async def guarded(request: Request) -> Response:
+            self._gate.grant(request, "read")
+            return await handler(request)
+
+        return guarded
 
     async def healthz(self, request: Request) -> Response:
         store = self._backend.store
@@ -80,11 +90,9 @@ class Api:
         return JSONResponse(await run_in_threadpool(self._backend.health))
 
     async def get_tokens(self, request: Request) -> Response:
-        _only_here(request)
         return JSONResponse({"tokens": await run_in_threadpool(self._backend.list_tokens)})
 
     async def post_token(self, request: Request) -> Response:
-        _only_here(request)
         wanted = _json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
         name, node = wanted.get("name"), wanted.get("node")
         scope = _one_of("scope", str(wanted.get("scope", "node")), get_args(Scope))
@@ -94,7 +102,6 @@ class Api:
         return JSONResponse({"token": token})
 
     async def delete_token(self, request: Request) -> Response:
-        _only_here(request)
         await run_in_threadpool(self._backend.revoke_token, request.path_params["token_id"])
         return JSONResponse({"revoked": request.path_params["token_id"]})
 
@@ -144,10 +151,17 @@ def _json_object(body: bytes) -> dict[str, Any]:
     return content
 
 
-def _only_here(request: Request) -> None:
-    """Tokens are managed from the hub's own machine."""
-    if not is_local(request):
-        raise NotAllowed("tokens are managed on the hub's own machine: wattmix token create|list|revoke")
+def _only_here(handler: Handler) -> Handler:
+    """`handler` for this machine only: tokens, and what a person imports."""
+
+    async def guarded(request: Request) -> Response:
+        if not is_local(request):
+            error = NotAllowed("this is done on the hub's own machine, with the wattmix command there")
+            error.http_status = 403
+            raise error
+        return await handler(request)
+
+    return guarded
 
 
 async def _no_such_route(request: Request) -> Response:

@@ -22,7 +22,7 @@ class HubParts:
         self.jobs = Jobs(store, self.writer, config)
         self.gate = Gate(store)
         self.backend.tokens_changed = self.gate.refresh
-        self.api = Api(self.backend, Ingest(self.writer, self.gate), HubMetrics(self.writer, self.jobs))
+        self.api = Api(self.backend, Ingest(self.writer, self.gate), HubMetrics(self.writer, self.jobs), self.gate)
 
     def close(self) -> None:
         self.jobs.close()

@@ -20,7 +20,7 @@ INT32_MAX = 2**31 - 1
 # What a row of seconds keeps in 32 bits; 2^31 mJ are 2.1 MJ, a GPU's energy of an hour.
 _LIMITS: dict[str, dict[str, int]] = {
     "gpu_samples": {"energy_mj": INT32_MAX, "integral_mj": INT32_MAX, "memory_used_bytes": INT32_MAX * 1024},
-    "host_samples": {"dt_us": INT32_MAX, "cpu_energy_mj": INT32_MAX, "dram_energy_mj": INT32_MAX},
+    "host_samples": {"cpu_energy_mj": INT32_MAX, "dram_energy_mj": INT32_MAX},
 }
 _METHOD_CODES: dict[str | None, int | None] = {name: code for code, name in enumerate(ENERGY_METHODS)} | {None: None}
 

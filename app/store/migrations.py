@@ -171,7 +171,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         CREATE TABLE host_sample (
             node_id           INTEGER NOT NULL,
             t_us              BIGINT NOT NULL,
-            dt_us             INTEGER NOT NULL,
+            dt_us             BIGINT NOT NULL,
             cpu_energy_mj     INTEGER,
             dram_energy_mj    INTEGER,
             memory_used_bytes BIGINT,

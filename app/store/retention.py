@@ -14,6 +14,12 @@ _SIZE = """
     SELECT used_blocks * block_size AS bytes, (SELECT (max(t_us) - min(t_us)) / 86400e6 FROM gpu_sample) AS days
     FROM pragma_database_size()
 """
+# Never past the newest sample that is left or was there: a clock that is ahead once must not shut out what comes after.
+_MOVE_HORIZON = """
+    UPDATE raw_horizon SET deleted_up_to_us = greatest(
+        deleted_up_to_us, least($1, (SELECT coalesce(max(minute_us), 0) + 60000000 FROM gpu_minute))
+    )
+"""
 _OLDEST_DIRTY = "SELECT min(minute_us) AS minute_us FROM dirty_minute"
 
 
@@ -30,7 +36,7 @@ def delete_expired(store: Store, now_us: int, *, raw_days: float, minute_days: f
         for table in _RAW_TABLES:
             connection.execute(f"DELETE FROM {table} WHERE t_us <= $1", [oldest_raw_us])
         connection.execute("DELETE FROM gpu_minute WHERE minute_us < $1", [oldest_minute_us])
-        connection.execute("UPDATE raw_horizon SET deleted_up_to_us = greatest(deleted_up_to_us, $1)", [oldest_raw_us])
+        connection.execute(_MOVE_HORIZON, [oldest_raw_us])
     return oldest_raw_us
 
 

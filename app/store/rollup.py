@@ -66,10 +66,9 @@ _REBUILD_MINUTES = f"""
         FROM parts GROUP BY gpu_id, minute_us
     ),
     gaps AS (
-        SELECT gpu_id, t_us, dt_us, energy_mj,
-               unnest(generate_series((t_us - dt_us) // {MINUTE_US} * {MINUTE_US}, t_us - 1, {MINUTE_US})) AS minute_us
-        FROM gpu_bridge
-        WHERE t_us > $1 AND t_us - dt_us <= $2
+        SELECT gpu_id, t_us, dt_us, energy_mj, minute_us
+        FROM gpu_bridge JOIN touched USING (gpu_id)
+        WHERE t_us > $1 AND t_us - dt_us <= $2 AND t_us > minute_us AND t_us - dt_us < minute_us + {MINUTE_US}
     ),
     gap_parts AS (
         SELECT *, least(t_us, minute_us + {MINUTE_US}) - greatest(t_us - dt_us, minute_us) AS overlap_us FROM gaps

@@ -33,6 +33,9 @@ MAX_GROUP_BATCHES = 1_000
 MAX_GROUP_ROWS = 400_000
 FUTURE_S = 3600.0
 STATES_EVERY_S = 2.0
+# A commit costs much the same for one batch as for fifty: while several agents send at once, commits keep apart.
+GATHER_S = 0.1
+_LOOK_EVERY_S = 0.005
 
 # one row per agent and epoch
 _UPSERT_LEDGER = """
@@ -100,6 +103,7 @@ class SampleWriter:
         }
         self._registry = Registry(store)
         self._states_written = 0.0
+        self._last_group = (0, 0.0)  # how many batches it had, and when it was committed
         self.stats = WriterStats()
         self._thread = threading.Thread(target=self._run, name="sample-writer", daemon=True)
         self._thread.start()
@@ -155,6 +159,7 @@ class SampleWriter:
             item = self._queue.get(timeout=STATES_EVERY_S)
         except queue.Empty:
             return group, False
+        self._gather()
         while item is not None:
             group.append(item)
             rows += len(item.batch.gpu_samples.t_us) if item.batch.gpu_samples else 0
@@ -165,6 +170,12 @@ class SampleWriter:
             except queue.Empty:
                 return group, False
         return group, True
+
+    def _gather(self) -> None:
+        """Let batches come together, if the last group shows that more than one agent is sending."""
+        size, committed_at = self._last_group
+        while size > 1 and self._queue.qsize() < size and time.monotonic() < committed_at + GATHER_S:
+            time.sleep(_LOOK_EVERY_S)
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
         began = time.perf_counter()
@@ -183,6 +194,7 @@ class SampleWriter:
         self.stats.groups += 1
         self.stats.commit_s += time.perf_counter() - began
         self.stats.last_commit = self._now()
+        self._last_group = (len(group), time.monotonic())
         for waiting, answer in zip(group, answers, strict=True):
             self._count(waiting, answer)
             _resolve(waiting.future, answer)

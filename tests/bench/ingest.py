@@ -13,7 +13,7 @@ from tests.bench.clients import OURS, VICTORIA, send_all
 from tests.bench.report import Line
 from tests.bench.servers import hub, victoria_metrics
 
-NODES, PUSHES = 200, 15
+NODES, PUSHES = 200, 30
 BACKFILL_NODES, BACKFILL_PUSHES, BACKFILL_S = 12, 6, 900
 
 

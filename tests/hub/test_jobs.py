@@ -181,3 +181,15 @@ def test_the_thread_rolls_up_by_itself_and_ends_when_closed(store: Store, taking
     wait_until(lambda: count(store, "gpu_minute") == 1, "a rollup")
     made.close()
     assert not made._thread.is_alive()
+
+
+def test_a_clock_that_was_ahead_once_does_not_end_ingest(
+    store: Store, taking: SampleWriter, clock: Clock, by_hand: None
+) -> None:
+    """Design section 7, clock steps: raw may go too early for it, but what comes after is taken again."""
+    put(taking, batch(1, rows=seconds(clock.us - MINUTE, 10)))
+    made = jobs(store, taking, clock)
+    clock.us += 30 * DAY
+    made.delete_expired()
+    clock.us -= 30 * DAY
+    assert put(taking, batch(2, rows=seconds(clock.us - 20 * SECOND, 10))).late_rows == 0

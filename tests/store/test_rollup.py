@@ -387,10 +387,10 @@ def test_an_hour_whose_minutes_are_gone_is_not_rebuilt(store: Store) -> None:
 # Cost
 
 
-def rows_scanned(store: Store, profile: Path) -> int:
-    """Raw rows that one rebuild of the touched minutes reads, by DuckDB's own count."""
+def profile_of_a_rebuild(store: Store, profile: Path) -> list[dict[str, Any]]:
+    """The operators of one rebuild of the minutes that are due, with DuckDB's own counts."""
+    due = store.query(rollup._TAKE_DIRTY, [AFTER, HOUR_US, rollup.MAX_PAIRS])
     with store.transaction() as connection:
-        due = store.query(rollup._TAKE_DIRTY, [AFTER, HOUR_US, rollup.MAX_PAIRS])
         connection.register("due", due)
         connection.execute(rollup._TOUCHED, [0])
         connection.execute(rollup._DELETE_MINUTES)
@@ -400,15 +400,20 @@ def rows_scanned(store: Store, profile: Path) -> int:
         connection.execute(rollup._REBUILD_MINUTES, [first, last + MINUTE])
         connection.execute("SET enable_profiling = 'no_output'")
         connection.unregister("due")
-    return sum(_scans(json.loads(profile.read_text())))
+    return list(_operators(json.loads(profile.read_text())))
 
 
-def _scans(node: dict[str, Any]) -> Iterator[int]:
+def _operators(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """DuckDB 2 names the operators and their counts otherwise than 1.5."""
-    if "gpu_sample" in str(node.get("extra_info", {}).get("Table", "")):
-        yield int(node["rows_scanned"] if "rows_scanned" in node else node["operator_rows_scanned"])
+    if "extra_info" in node:
+        yield {
+            "type": node.get("type", node.get("operator_type")),
+            "table": str(node["extra_info"].get("Table", "")),
+            "scanned": int(node.get("rows_scanned", node.get("operator_rows_scanned", 0))),
+            "rows": int(node.get("intermediate_rows", node.get("operator_cardinality", 0))),
+        }
     for child in (*node.get("children", []), *node.get("operator", [])):
-        yield from _scans(child)
+        yield from _operators(child)
 
 
 def add_history(store: Store, first_us: int, rows: int) -> None:
@@ -431,7 +436,16 @@ def test_the_cost_of_a_rollup_does_not_grow_with_the_raw_table(store: Store, tmp
         add_history(store, T0 - 17 * DAY + sequence * DAY, history // 10)
         add_history(store, T0 - 17 * DAY, history)
         take(store, batch(sequence, rows=seconds(T0 + sequence * HOUR, 60)))
-        scanned.append(rows_scanned(store, tmp_path / "profile.json"))
+        operators = profile_of_a_rebuild(store, tmp_path / "profile.json")
+        scanned.append(sum(one["scanned"] for one in operators if "gpu_sample" in one["table"]))
         roll_up_all(store)
     row_group = 122_880
     assert 0 < scanned[1] <= scanned[0] + row_group < 300_000
+
+
+def test_a_long_bridge_costs_a_rollup_the_minutes_it_rebuilds_and_no_more(store: Store, tmp_path: Path) -> None:
+    """The wire allows a gap of a year: half a million minutes, of which one rollup builds an hour's."""
+    gap = {"t_us": T0 + 2 * HOUR, "dt_us": 300 * DAY, "energy_method": "bridged", "energy_mj": 9}
+    take(store, batch(1, rows=[gap]))
+    operators = profile_of_a_rebuild(store, tmp_path / "profile.json")
+    assert operators and max(one["rows"] for one in operators) <= 62
