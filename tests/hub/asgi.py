@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -59,10 +60,16 @@ def ask(
         "headers": [(name.encode(), value.encode()) for name, value in headers.items() if value],
         "client": (client, 1), "server": ("127.0.0.1", 8501),
     }  # fmt: skip
-    asyncio.run(app(scope, receive, send))
+    _in_a_thread(lambda: asyncio.run(app(scope, receive, send)))
     start = sent[0]
     return Reply(
         start["status"],
         {name.decode().lower(): value.decode() for name, value in start["headers"]},
         b"".join(message.get("body", b"") for message in sent[1:]),
     )
+
+
+def _in_a_thread(call: Callable[[], None]) -> None:
+    """Run `call` where no event loop runs: Playwright keeps one in the main thread while a browser is open."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(call).result()
