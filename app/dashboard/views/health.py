@@ -13,7 +13,7 @@ from app.formatting import MISSING, markdown, percent
 from app.reference.gpus import display_name
 
 REFRESH_S = 10
-_ICONS = {"ok": "🟢", "warning": "🟡", "problem": "🔴", "silent": "⚫"}
+_LINES, _NAMES = 30, 6
 _COLOURS = {"problem": "red", "warning": "orange", "note": "blue"}
 
 
@@ -57,19 +57,30 @@ def _summary(answer: dict[str, Any]) -> None:
 
 
 def _findings(answer: dict[str, Any]) -> None:
-    found = [
-        (finding, one["node"] if "state" in one else f"{one['node']}, GPU {one['gpu']}")
-        for one in [*answer["nodes"], *answer["gpus"]]
-        for finding in one["findings"]
-    ]
-    if not found:
+    """What to do, the worst first; nodes and GPUs of which the same is found share a line."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for one in [*answer["nodes"], *answer["gpus"]]:
+        where = one["node"] if "state" in one else f"{one['node']} GPU {one['gpu']}"
+        for finding in one["findings"]:
+            alike.setdefault((finding["level"], finding["what"], finding["remedy"]), []).append(where)
+    if not alike:
         st.success("Nothing to do: every node is seen, every GPU is measured.", icon=":material/check_circle:")
         return
-    order = list(_COLOURS)
-    with st.expander(f"What to do ({len(found)})", expanded=True, icon=":material/build:"):
-        for finding, where in sorted(found, key=lambda pair: order.index(pair[0]["level"]))[:50]:
-            badge = f":{_COLOURS[finding['level']]}-badge[{finding['level']}]"
-            st.markdown(f"{badge} **{markdown(where)}**: {markdown(finding['what'])}. {markdown(finding['remedy'])}.")
+    levels = list(_COLOURS)
+    with st.expander(f"What to do ({len(alike)})", expanded=True, icon=":material/build:"):
+        ordered = sorted(alike.items(), key=lambda item: levels.index(item[0][0]))
+        for (level, what, remedy), places in ordered[:_LINES]:
+            badge = f":{_COLOURS[level]}-badge[{level}]"
+            told = f"{what}. {remedy[:1].upper()}{remedy[1:]}."
+            st.markdown(f"{badge} **{markdown(_named(places))}**: {markdown(told)}")
+        if len(alike) > _LINES:
+            st.caption(f"... and {len(alike) - _LINES} more; `wattmix status` has all.")
+
+
+def _named(places: list[str]) -> str:
+    """E.g. "n1, n2, n3 and 5 more"."""
+    shown = ", ".join(places[:_NAMES])
+    return shown if len(places) <= _NAMES else f"{shown} and {len(places) - _NAMES} more"
 
 
 _NODE_COLUMNS = {
@@ -87,7 +98,6 @@ def _node_frame(nodes: list[dict[str, Any]]) -> pl.DataFrame:
 def _node_row(node: dict[str, Any]) -> dict[str, Any]:
     agent = node["agent"]
     return {
-        "": _ICONS[node["state"]],
         "node": node["node"],
         "fleet": node["fleet"] or MISSING,
         "state": node["state"],
