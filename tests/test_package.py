@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import zipfile
 from pathlib import Path
@@ -59,6 +60,16 @@ def test_help_runs_on_a_gpu_node_and_serve_says_what_to_install(base_bin: Path, 
     assert "pip install 'wattmix[hub]'" in refused.stderr
     assert "duckdb" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_the_agent_runs_on_a_gpu_node_without_the_hubs_packages(base_bin: Path, tmp_path: Path) -> None:
+    command = [base_bin / "wattmix", "agent", "--once", "--nvml-library", str(tmp_path / "none.so")]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    reading = json.loads(told.stdout)
+    assert reading["gpus"] == []
+    assert "no_nvml" in reading["node"]["status"]
+    assert reading["host"]["memory_total_bytes"] > 0
 
 
 def test_the_base_install_has_the_nvml_module_of_nvidia_ml_py(base_bin: Path) -> None:

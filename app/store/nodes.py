@@ -45,7 +45,7 @@ class NodeState:
 
     node_id: int
     row: dict[str, Any]
-    epochs: dict[str, datetime] = field(default_factory=dict)
+    machines: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
 
 
 class Registry:
@@ -112,9 +112,9 @@ class Registry:
             "skew_s": batch.node.sent_at_us / 1e6 - now.timestamp(),
             "agent_version": batch.node.agent_version,
             "driver_version": batch.node.driver_version,
-            "boot_id": batch.node.boot_id,
             "status": batch.node.status,
-            "twin_seen": self._twin_seen(state, batch.epoch, now),
+            "twin_seen": self._twin_seen(state, batch, now),
+            "boot_id": batch.node.boot_id,
             "epoch": batch.epoch,
             "sequence": batch.sequence,
             "late_rows": state.row["late_rows"] + late_rows,
@@ -126,11 +126,15 @@ class Registry:
         self._states[node_id] = state
         self._dirty_states.add(node_id)
 
-    def _twin_seen(self, state: NodeState, epoch: str, now: datetime) -> datetime | None:
-        """Now, if an epoch comes back that another one had replaced not long ago: two machines take turns."""
-        before = state.epochs.get(epoch)
-        returned = before is not None and state.row.get("epoch") not in (None, epoch)
-        state.epochs[epoch] = now
+    def _twin_seen(self, state: NodeState, batch: Batch, now: datetime) -> datetime | None:
+        """Now, if a machine comes back that another one had replaced not long ago: two take turns under one name.
+
+        A machine is known by spool and boot, so that two copies of one disk image are told apart, too.
+        """
+        machine = (batch.epoch, batch.node.boot_id)
+        before = state.machines.get(machine)
+        returned = before is not None and (state.row.get("epoch"), state.row.get("boot_id")) != machine
+        state.machines[machine] = now
         if returned and before is not None and (now - before).total_seconds() < TWIN_WINDOW_S:
             return now
         seen: datetime | None = state.row.get("twin_seen")

@@ -431,3 +431,20 @@ def test_a_state_outlives_the_failed_transaction_that_carried_it(store: Store, m
         with no_commit(monkeypatch, store), pytest.raises(StoreError):
             put(taking, batch(1, node="node-8"))
     assert state(store)["boot_id"] == "first"
+
+
+def test_two_copies_of_one_disk_image_are_told_apart_by_their_boots(store: Store) -> None:
+    """The same name, spool and epoch: only the boot differs. A machine that merely rebooted is no twin."""
+
+    def booted(sequence: int, boot_id: str) -> Batch:
+        one = batch(sequence)
+        return one.model_copy(update={"node": one.node.model_copy(update={"boot_id": boot_id})})
+
+    with writing(store, Clock()) as taking:
+        for sequence, boot_id in ((1, "a"), (2, "b"), (3, "b")):
+            put(taking, booted(sequence, boot_id))
+    assert store.query("SELECT twin_seen FROM node_state")["twin_seen"][0] is None
+    with writing(store, Clock()) as taking:
+        for sequence, boot_id in ((4, "b"), (5, "c"), (6, "b")):
+            put(taking, booted(sequence, boot_id))
+    assert store.query("SELECT twin_seen FROM node_state")["twin_seen"][0] is not None
