@@ -421,6 +421,7 @@ def test_a_state_is_written_soon_though_no_batch_follows(store: Store, monkeypat
     with writing(store) as taking:
         put(taking, batch(1))
         wait_until(lambda: count(store, "node_state") == 1, "the state of a silent node")
+        assert store.query("SELECT sequence FROM node_state")["sequence"].to_list() == [1]
 
 
 def test_a_state_outlives_the_failed_transaction_that_carried_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
