@@ -61,7 +61,12 @@ gpus = st.lists(
     unique_by=lambda gpu: gpu.uuid,
 )
 nodes = st.builds(
-    Node, id=ids, boot_id=st.none() | texts, agent_version=texts, sent_at_us=times, labels=st.dictionaries(ids, texts)
+    Node,
+    id=ids,
+    boot_id=st.none() | texts,
+    agent_version=texts,
+    sent_at_us=times,
+    labels=st.dictionaries(ids, texts, max_size=50),
 )
 
 
@@ -101,7 +106,7 @@ def batches(draw: Any) -> Batch:
             spool_bytes=count63, spool_batches=count31, dropped_batches=count31, rejected_batches=count31,
             rejected_readings=count31, child_restarts=count31,
         ),
-        missing=draw(st.dictionaries(ids, texts)),
+        missing=draw(st.dictionaries(ids, texts, max_size=200)),
     )  # fmt: skip
 
 
