@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from app.backend import LocalBackend, serve_from
 from app.config import Config
@@ -16,6 +17,10 @@ from app.store.benchmarks import add_runs
 from app.store.database import Store
 from collectors.benchmark import facts_csv
 from collectors.benchmark.run import BenchmarkRun
+
+# The machines of CI are slow and shared: no example fails for the time it takes, and CI tries the same examples each run.
+settings.register_profile("wattmix", deadline=None, derandomize=os.environ.get("WATTMIX_REQUIRE_ALL") == "1")
+settings.load_profile("wattmix")
 
 ROOT = Path(__file__).resolve().parent.parent
 RAW_RUNS = ROOT.parent / "shared" / "benchmarks" / "aibc2025" / "raw"
