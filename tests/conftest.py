@@ -18,7 +18,7 @@ from app.store.database import Store
 from collectors.benchmark import facts_csv
 from collectors.benchmark.run import BenchmarkRun
 
-# The machines of CI are slow and shared: no example fails for the time it takes, and CI tries the same examples each run.
+# CI's machines are slow and shared: no example fails for the time it takes, and each run there tries the same ones.
 settings.register_profile("wattmix", deadline=None, derandomize=os.environ.get("WATTMIX_REQUIRE_ALL") == "1")
 settings.load_profile("wattmix")
 
