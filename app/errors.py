@@ -12,7 +12,8 @@ WattmixError                 their side can mend it: exit code 2, HTTP 4xx, neve
 ├── BatchRefused             a batch of samples with a value that cannot be stored
 ├── Overloaded               the hub has more to write than it can: come back later
 ├── BodyTooLarge, WrongContentType, BadParameter    a request that is not of the API's form
-├── NotAllowed               no token, or one that may not do this
+├── NotAllowed               no token, or an unknown one
+│   └── Forbidden            a token, or a place, that may not do this
 ├── HubError                 the hub did not start, or did not answer as it should
 └── SolverError              HiGHS gave no answer
 """
@@ -88,6 +89,10 @@ class BadParameter(WattmixError):
 
 class NotAllowed(WattmixError):
     http_status = 401
+
+
+class Forbidden(NotAllowed):
+    http_status = 403
 
 
 class HubError(WattmixError):

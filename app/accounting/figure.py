@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 Method = Literal["measured", "estimated", "interpolated", "forecast", "default", "simulated", "tdp_estimate", "user"]
@@ -29,9 +29,3 @@ class Figure:
 
 def missing(unit: str, method: Method, reason: str) -> Figure:
     return Figure(None, unit, method, reason)
-
-
-def scaled(figure: Figure, factor: float, unit: str) -> Figure:
-    """`figure` x `factor` in `unit`; a missing figure stays missing for its own reason."""
-    value = None if figure.value is None else figure.value * factor
-    return replace(figure, value=value, unit=unit)

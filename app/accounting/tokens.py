@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from app import units
 from app.accounting.figure import Figure, missing
 
 Basis = Literal["total", "computed", "output"]
@@ -41,4 +42,4 @@ def per_mtok(amount: Figure, tokens: Figure, unit: str) -> Figure:
         return missing(unit, amount.method, str(tokens.reason))
     if tokens.value == 0:
         return missing(unit, amount.method, "no tokens")
-    return Figure(amount.value / tokens.value * 1e6, unit, amount.method, coverage=amount.coverage)
+    return Figure(amount.value / units.mtok(tokens.value), unit, amount.method, coverage=amount.coverage)

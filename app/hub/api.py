@@ -16,7 +16,7 @@ from starlette.routing import Route
 from app import __version__
 from app.answers.runs import Assume, rows_as_csv
 from app.backend import LocalBackend
-from app.errors import BadParameter, DemandError, ImportFileError, NotAllowed, Overloaded, UnknownName, WattmixError
+from app.errors import BadParameter, DemandError, Forbidden, ImportFileError, Overloaded, UnknownName, WattmixError
 from app.hub.auth import Gate, is_local
 from app.hub.body import read_body
 from app.hub.ingest import Ingest
@@ -156,9 +156,7 @@ def _only_here(handler: Handler) -> Handler:
 
     async def guarded(request: Request) -> Response:
         if not is_local(request):
-            error = NotAllowed("this is done on the hub's own machine, with the wattmix command there")
-            error.http_status = 403
-            raise error
+            raise Forbidden("this is done on the hub's own machine, with the wattmix command there")
         return await handler(request)
 
     return guarded

@@ -6,7 +6,7 @@ import ipaddress
 
 from starlette.requests import Request
 
-from app.errors import NotAllowed
+from app.errors import Forbidden, NotAllowed
 from app.store.database import Store
 from app.store.tokens import Grant, Scope, active_grants, digest
 
@@ -36,13 +36,13 @@ class Gate:
         if found is None:
             raise NotAllowed("the token is unknown or revoked; make another with: wattmix token create NAME")
         if found.scope != scope:
-            raise _forbidden(f"a {found.scope} token may not do this; a {scope} token may")
+            raise Forbidden(f"a {found.scope} token may not do this; a {scope} token may")
         return found
 
     @staticmethod
     def check_node(grant: Grant, node: str) -> None:
         if grant.node is not None and grant.node != node:
-            raise _forbidden(f"this token may write for node {grant.node!r} only, not for {node!r}")
+            raise Forbidden(f"this token may write for node {grant.node!r} only, not for {node!r}")
 
 
 def is_local(request: Request) -> bool:
@@ -57,9 +57,3 @@ def is_local(request: Request) -> bool:
 def _bearer(request: Request) -> str | None:
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" and token.strip() else None
-
-
-def _forbidden(message: str) -> NotAllowed:
-    error = NotAllowed(message)
-    error.http_status = 403
-    return error

@@ -68,10 +68,10 @@ class BenchmarkRun:
             "gpu_name": bool(self.gpu_name.strip()) and self.gpu_name.isprintable(),
             "gpu_count": 1 <= self.gpu_count <= MAX_COUNT,
             "max_concurrency": self.max_concurrency is None or 1 <= self.max_concurrency <= MAX_COUNT,
-            "duration_s": is_finite(self.duration_s) and self.duration_s > 0,
+            "duration_s": math.isfinite(self.duration_s) and self.duration_s > 0,
             "offered_requests_per_s": self.offered_requests_per_s is None
-            or (is_finite(self.offered_requests_per_s) and self.offered_requests_per_s > 0),
-            "burstiness": self.burstiness is None or (is_finite(self.burstiness) and self.burstiness > 0),
+            or (math.isfinite(self.offered_requests_per_s) and self.offered_requests_per_s > 0),
+            "burstiness": self.burstiness is None or (math.isfinite(self.burstiness) and self.burstiness > 0),
             "num_prompts": 1 <= self.num_prompts <= MAX_COUNT,
             "completed": 0 <= self.completed <= self.num_prompts,
             "prompt_tokens": 0 <= self.prompt_tokens <= MAX_COUNT,
@@ -119,7 +119,7 @@ class BenchmarkRun:
 
 def _is_sane(latency: Latency) -> bool:
     values = [latency.mean_ms, latency.std_ms, *latency.quantiles_ms.values()]
-    return all(value is None or (is_finite(value) and value >= 0) for value in values) and all(
+    return all(value is None or (math.isfinite(value) and value >= 0) for value in values) and all(
         0 < percentile <= 100 for percentile in latency.quantiles_ms
     )
 
@@ -127,7 +127,3 @@ def _is_sane(latency: Latency) -> bool:
 def percentile_name(percentile: float) -> str:
     """E.g. p99, p99.9: every digit of the percentile, never an exponent."""
     return f"p{format(Decimal(repr(percentile)).normalize(), 'f')}"
-
-
-def is_finite(value: float) -> bool:
-    return not (math.isnan(value) or math.isinf(value))

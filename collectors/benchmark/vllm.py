@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from collectors.benchmark.run import MAX_COUNT, BenchmarkRun, Latency, LatencyMetric, is_finite
+from collectors.benchmark.run import MAX_COUNT, BenchmarkRun, Latency, LatencyMetric
 
 # vLLM's word for each metric inside the key names, e.g. p99_e2el_ms.
 _METRIC_WORDS: dict[str, LatencyMetric] = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e"}
@@ -145,7 +146,7 @@ def _as_number(key: str, value: object, accepted: str) -> float:
         number = float(value)
     except OverflowError:
         raise FieldError(key, value, accepted) from None
-    if not is_finite(number):
+    if not math.isfinite(number):
         raise FieldError(key, value, accepted)
     return number
 
