@@ -18,6 +18,10 @@ _MAX_COLONS = 100_000  # each JSON key has one; the fullest batch has a fifth of
 
 EnergyMethod = Literal["counter", "integral_instant", "integral_average", "bridged"]
 ENERGY_METHODS: tuple[EnergyMethod, ...] = ("counter", "integral_instant", "integral_average", "bridged")
+EngineKind = Literal["vllm", "sglang", "tgi", "llama_cpp", "triton"]
+LatencyMetric = Literal["ttft", "itl", "e2e"]
+LATENCY_METRICS: tuple[LatencyMetric, ...] = ("ttft", "itl", "e2e")
+MAX_BUCKETS = 128
 
 Micros = Annotated[int, Field(ge=0, le=4_102_444_800_000_000)]  # UTC microseconds since 1970, up to the year 2100
 Text = Annotated[str, Field(max_length=500)]
@@ -35,6 +39,11 @@ Counts31 = Column[Annotated[int, _U31] | None]
 Counts63 = Column[Annotated[int, _U63] | None]
 Percents = Column[Annotated[int, _Ratio100] | None]
 Flags = Column[bool | None]
+Shares = Column[Annotated[int, Field(ge=0, le=1_000_000)] | None]  # parts per million
+# Counts of one row by latency bucket: (0, b1], (b1, b2], ... (bn, infinity).
+Buckets = Annotated[list[Annotated[int, _U31]], Field(min_length=1, max_length=MAX_BUCKETS)]
+BucketCounts = Column[Buckets | None]
+Bounds = Annotated[list[Annotated[int, Field(gt=0, le=2**53)]], Field(max_length=MAX_BUCKETS - 1)]
 Positions = Column[Annotated[int, Field(ge=0, le=65535)]]
 Times = Column[Micros]
 # An interval is at most a year long: a longer gap is not bridged.
@@ -70,6 +79,8 @@ class Node(_Wire):
     labels: dict[Id, Text] = Field(default_factory=dict, max_length=50)
     # Why there are no GPU samples at all, and what to do: None when all is well.
     status: Text | None = None
+    # Whether its numbers are made up: they are labelled so wherever they appear.
+    simulated: bool = False
 
 
 class Gpu(_Wire):
@@ -89,6 +100,42 @@ class Gpu(_Wire):
     mig_enabled: bool | None = None
     persistence_mode: bool | None = None
     status: Text = "ok"
+
+
+class Engine(_Wire):
+    """A serving engine of the batch, known on its node by (url, label, model).
+
+    url: of its metrics, without user or query. label: its own among the engines of that URL (data parallel), "" where
+    there is but one. model: None while unknown. started_us: start of its process, None where it does not tell.
+    gpus: UUIDs of the GPUs it runs on, by gpus_source; None when unknown. status: ok, or in words why it is not read.
+    *_bounds_us: upper bounds of its latency buckets but the last, which has none.
+    """
+
+    url: Id
+    label: Text = ""
+    model: Id | None = None
+    kind: EngineKind
+    version: Text | None = None
+    started_us: Micros | None = None
+    gpus: Annotated[list[Uuid], Field(max_length=1024)] | None = None
+    gpus_source: Literal["config", "processes", "environment"] | None = None
+    labels: dict[Id, Text] = Field(default_factory=dict, max_length=50)
+    status: Text = "ok"
+    ttft_bounds_us: Bounds = Field(default_factory=list)
+    itl_bounds_us: Bounds = Field(default_factory=list)
+    e2e_bounds_us: Bounds = Field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        return self.url, self.label, self.model
+
+    @model_validator(mode="after")
+    def _bounds_ascend(self) -> Engine:
+        for name in LATENCY_METRICS:
+            bounds = getattr(self, f"{name}_bounds_us")
+            if any(low >= high for low, high in zip(bounds, bounds[1:], strict=False)):
+                raise ValueError(f"{name}_bounds_us that ascend")
+        return self
 
 
 class GpuSamples(_Table):
@@ -130,6 +177,45 @@ class HostSamples(_Table):
     load_1m_milli: Counts31
 
 
+class EngineSamples(_Table):
+    """One row per engine and scrape. `engine` points into the batch's list of engines; the row covers (t - dt, t].
+
+    Counts and times (microseconds) are those of the interval, null where the engine does not have them; running,
+    waiting and kv_usage_ppm are of the moment t. prompt_tokens holds all of a prompt, cached_tokens the part that a
+    cache served (transferred_tokens: of it, from another engine), as the engine counts it; prefix_query_tokens and
+    prefix_hit_tokens are what an older engine tells instead. ttft_us, itl_us and e2e_us are sums behind the buckets.
+    """
+
+    engine: Positions
+    t_us: Times
+    dt_us: Intervals
+    prompt_tokens: Counts63
+    cached_tokens: Counts63
+    transferred_tokens: Counts63
+    prefix_query_tokens: Counts63
+    prefix_hit_tokens: Counts63
+    generated_tokens: Counts63
+    finished_stop: Counts31
+    finished_length: Counts31
+    finished_aborted: Counts31
+    finished_failed: Counts31
+    rejected: Counts31
+    preemptions: Counts31
+    running: Counts31
+    waiting: Counts31
+    kv_usage_ppm: Shares
+    prefill_us: Counts63
+    decode_us: Counts63
+    queue_us: Counts63
+    inference_us: Counts63
+    ttft_us: Counts63
+    itl_us: Counts63
+    e2e_us: Counts63
+    ttft_buckets: BucketCounts
+    itl_buckets: BucketCounts
+    e2e_buckets: BucketCounts
+
+
 class Processes(_Table):
     """One row per process seen on a GPU. memory_used_bytes is null where the driver does not tell."""
 
@@ -154,6 +240,9 @@ class AgentSamples(_Table):
     child_restarts: Counts31
 
 
+Table = GpuSamples | EngineSamples | HostSamples | Processes | AgentSamples
+
+
 class Batch(_Wire):
     """What one push carries. (agent, epoch, sequence) names it: sequence counts from 1 within an epoch of the spool."""
 
@@ -163,7 +252,9 @@ class Batch(_Wire):
     sequence: Annotated[int, Field(ge=1, le=2**53)]
     node: Node
     gpus: Annotated[list[Gpu], Field(max_length=1024)] = Field(default_factory=list)
+    engines: Annotated[list[Engine], Field(max_length=1024)] = Field(default_factory=list)
     gpu_samples: GpuSamples | None = None
+    engine_samples: EngineSamples | None = None
     host_samples: HostSamples | None = None
     processes: Processes | None = None
     agent_samples: AgentSamples | None = None
@@ -179,17 +270,44 @@ class Batch(_Wire):
                 raise ValueError(f"`gpu` to point into gpus, which has {len(self.gpus)}")
         return self
 
+    @model_validator(mode="after")
+    def _engines_are_listed_once(self) -> Batch:
+        if len({engine.key for engine in self.engines}) < len(self.engines):
+            raise ValueError("engines that differ in url, label or model")
+        if self.engine_samples is not None:
+            self._check_rows(self.engine_samples)
+        return self
+
+    def _check_rows(self, table: EngineSamples) -> None:
+        if table.engine and max(table.engine) >= len(self.engines):
+            raise ValueError(f"`engine` to point into engines, which has {len(self.engines)}")
+        for name in LATENCY_METRICS:
+            lengths = [len(getattr(engine, f"{name}_bounds_us")) + 1 for engine in self.engines]
+            rows = zip(table.engine, getattr(table, f"{name}_buckets"), strict=True)
+            if any(counts is not None and len(counts) != lengths[engine] for engine, counts in rows):
+                raise ValueError(f"{name}_buckets with one count more than the engine has {name}_bounds_us")
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of samples that the batch has."""
+        tables = (self.gpu_samples, self.engine_samples, self.host_samples, self.processes, self.agent_samples)
+        return tuple(table for table in tables if table is not None)
+
     @property
     def readings(self) -> int:
-        """Non-null numbers of the samples, without their positions and times."""
-        tables = (self.gpu_samples, self.host_samples, self.processes, self.agent_samples)
+        """Non-null numbers of the samples, without their positions and times; a bucket's count is one."""
         return sum(
-            sum(value is not None for value in column)
-            for table in tables
-            if table is not None
+            sum(map(len, filter(None, column)))
+            if name in _BUCKET_COLUMNS
+            else sum(value is not None for value in column)
+            for table in self.tables
             for name, column in table.__dict__.items()
-            if name not in ("gpu", "t_us", "dt_us", "energy_method")
+            if name not in _NO_READINGS
         )
+
+
+_BUCKET_COLUMNS = frozenset(f"{name}_buckets" for name in LATENCY_METRICS)
+_NO_READINGS = frozenset({"gpu", "engine", "t_us", "dt_us", "energy_method"})
 
 
 class WireError(ValueError):

@@ -248,6 +248,5 @@ class Spool:
 
 def time_span(batch: Batch) -> tuple[int, int]:
     """UTC microseconds of the first and last row of a batch; its sending time where it has no rows."""
-    tables = (batch.gpu_samples, batch.host_samples, batch.processes, batch.agent_samples)
-    times = [t_us for table in tables if table is not None for t_us in table.t_us] or [batch.node.sent_at_us]
+    times = [t_us for table in batch.tables for t_us in table.t_us] or [batch.node.sent_at_us]
     return min(times), max(times)

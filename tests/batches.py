@@ -10,7 +10,17 @@ from typing import Any
 
 from app.store.database import Store
 from app.store.writer import Acknowledgement, SampleWriter
-from collectors.samples import AgentSamples, Batch, Gpu, GpuSamples, HostSamples, Node, Processes
+from collectors.samples import (
+    AgentSamples,
+    Batch,
+    Engine,
+    EngineSamples,
+    Gpu,
+    GpuSamples,
+    HostSamples,
+    Node,
+    Processes,
+)
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -21,6 +31,10 @@ T0 = int(datetime(2026, 2, 3, 4, tzinfo=UTC).timestamp()) * SECOND
 EPOCH = "0123456789abcdef" * 2
 OTHER_EPOCH = "fedcba9876543210" * 2
 CARD = "NVIDIA H100 PCIe"
+MODEL = "org/model-14b"
+URL = "http://127.0.0.1:8000/metrics"
+# Upper bounds of the latency buckets of test engines: 10, 50 and 100 ms.
+BOUNDS_US = [10_000, 50_000, 100_000]
 DEADLINE_S = 20.0
 
 Row = Mapping[str, Any]
@@ -60,6 +74,18 @@ def gpu(node: str = "node-7", index: int = 0, **values: Any) -> Gpu:
     return Gpu(**{**known, **values})
 
 
+def engine(**values: Any) -> Engine:
+    """A vLLM engine on GPU 0 of node-7, with the same bounds for all latencies."""
+    bounds = {f"{name}_bounds_us": BOUNDS_US for name in ("ttft", "itl", "e2e")}
+    known = {"url": URL, "model": MODEL, "kind": "vllm", "gpus": [uuid_of("node-7")], "gpus_source": "config"}
+    return Engine(**{**known, **bounds, **values})
+
+
+def engine_table(rows: Iterable[Row]) -> EngineSamples:
+    """Rows of engine 0 and five seconds, where a row does not say otherwise."""
+    return EngineSamples(**columns(EngineSamples, rows, engine=0, dt_us=5 * SECOND))
+
+
 def batch(
     sequence: int = 1,
     *,
@@ -71,6 +97,8 @@ def batch(
     processes: Sequence[Row] = (),
     own: Row | None = None,
     gpus: Sequence[Gpu] | None = None,
+    engines: Sequence[Engine] | None = None,
+    engine_rows: Sequence[Row] = (),
     sent_at_us: int | None = None,
     missing: Mapping[str, str] | None = None,
     **said: Any,
@@ -81,7 +109,7 @@ def batch(
     """
     if rows is None:
         rows = seconds(T0 + (sequence - 1) * 10 * SECOND, 10)
-    times = [row["t_us"] for row in (*rows, *host)]
+    times = [row["t_us"] for row in (*rows, *host, *engine_rows)]
     sent = sent_at_us if sent_at_us is not None else max(times, default=T0)
     return Batch(
         agent=agent or node,
@@ -89,7 +117,9 @@ def batch(
         sequence=sequence,
         node=Node(**{"id": node, "agent_version": "0.1.0", "sent_at_us": sent, **said}),
         gpus=list(gpus) if gpus is not None else [gpu(node)],
+        engines=list(engines) if engines is not None else [engine()] if engine_rows else [],
         gpu_samples=gpu_table(rows) if rows else None,
+        engine_samples=engine_table(engine_rows) if engine_rows else None,
         host_samples=HostSamples(**columns(HostSamples, host, dt_us=SECOND)) if host else None,
         processes=Processes(**columns(Processes, processes, gpu=0)) if processes else None,
         agent_samples=AgentSamples(**columns(AgentSamples, [{"t_us": sent, **_AGENT, **own}])) if own else None,

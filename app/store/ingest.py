@@ -11,11 +11,12 @@ import duckdb
 import polars as pl
 
 from app.errors import BatchRefused
+from app.store.engine_ingest import engine_frame, latency_frame
 from collectors.samples import ENERGY_METHODS, Batch, GpuSamples, Processes
 
 MINUTE_US = 60_000_000
 # A row that covers more than this is a gap, whatever its method says: rollups look for rows this far past a minute.
-LONGEST_INTERVAL_US = 10_000_000
+LONGEST_INTERVAL_US = MINUTE_US
 INT32_MAX = 2**31 - 1
 # What a row of seconds keeps in 32 bits; 2^31 mJ are 2.1 MJ, a GPU's energy of an hour.
 _LIMITS: dict[str, dict[str, int]] = {
@@ -47,7 +48,12 @@ _INSERTS = {
     "gpu_bridge": "INSERT INTO gpu_bridge BY NAME SELECT gpu_id, t_us, dt_us, energy_mj FROM incoming",
     "host_sample": "INSERT INTO host_sample BY NAME SELECT * FROM incoming ORDER BY node_id, t_us",
     "process_sample": "INSERT INTO process_sample BY NAME SELECT * FROM incoming",
+    "engine_sample": "INSERT INTO engine_sample BY NAME SELECT * FROM incoming ORDER BY engine_id, t_us",
+    "engine_latency_sample": """
+        INSERT INTO engine_latency_sample BY NAME SELECT * FROM incoming ORDER BY metric, engine_id, t_us
+    """,
     "dirty_minute": "INSERT INTO dirty_minute BY NAME SELECT * FROM incoming",
+    "dirty_engine_minute": "INSERT INTO dirty_engine_minute BY NAME SELECT * FROM incoming",
 }
 
 _MEMORY_KIB = (pl.col("memory_used_bytes") // 1024).alias("memory_used_kib")
@@ -56,11 +62,12 @@ _BRIDGED = _METHOD_CODES["bridged"]
 
 @dataclass(frozen=True)
 class Placed:
-    """A batch with the ids of its node and GPUs, and how many of its rows were left out for their time."""
+    """A batch with the ids of its node, GPUs and engines; late_rows: how many were left out for their time."""
 
     batch: Batch
     node_id: int
     gpu_ids: list[int]
+    engine_ids: list[int]
     late_rows: int
 
 
@@ -81,7 +88,7 @@ def within(batch: Batch, oldest_us: int, newest_us: int) -> tuple[Batch, int]:
     """The batch without rows older than raw samples are kept, or from the future; and how many those were."""
     late = 0
     kept: dict[str, Any] = {}
-    for name in ("gpu_samples", "host_samples", "processes"):
+    for name in ("gpu_samples", "engine_samples", "host_samples", "processes"):
         table = getattr(batch, name)
         if table is None or not table.t_us or (min(table.t_us) > oldest_us and max(table.t_us) <= newest_us):
             continue
@@ -99,13 +106,21 @@ def insert_group(connection: duckdb.DuckDBPyConnection, group: Sequence[Placed])
     bridges = gpu.filter(is_gap)
     samples = gpu.filter(~is_gap) if bridges.height else gpu
     host = _frame(group, _HOST_SAMPLE, lambda p: p.batch.host_samples, lambda p, t: [p.node_id] * len(t.t_us))
+    engines = engine_frame(group)
     frames = {
         "gpu_sample": samples,
         "gpu_bridge": bridges,
         "host_sample": host,
         "process_sample": _frame(group, _PROCESS_SAMPLE, lambda p: p.batch.processes, _gpu_ids_of),
-        "dirty_minute": _dirty_minutes(samples, bridges),
+        "dirty_minute": _dirty_minutes(samples, bridges, "gpu_id"),
     }
+    if engines.height:
+        is_long = pl.col("dt_us") > LONGEST_INTERVAL_US
+        frames |= {
+            "engine_sample": engines,
+            "engine_latency_sample": latency_frame(group),
+            "dirty_engine_minute": _dirty_minutes(engines, engines.filter(is_long), "engine_id"),
+        }
     for table, frame in frames.items():
         if frame.height:
             connection.register("incoming", frame)
@@ -138,13 +153,11 @@ def _series(name: str, dtype: Any, lists: Iterable[list[Any]]) -> pl.Series:
     return pl.Series(name, list(chain.from_iterable(lists)), dtype=dtype, strict=True)
 
 
-def _dirty_minutes(gpu: pl.DataFrame, bridges: pl.DataFrame) -> pl.DataFrame:
-    """(GPU, minute) of every minute that a row overlaps: a row of seconds lies in one or two, a gap in many."""
+def _dirty_minutes(rows: pl.DataFrame, gaps: pl.DataFrame, key: str) -> pl.DataFrame:
+    """(GPU or engine, minute) of every minute that a row overlaps: a short row lies in one or two, a gap in many."""
     ends = [(pl.col("t_us") - 1) // MINUTE_US, (pl.col("t_us") - pl.col("dt_us")) // MINUTE_US]
-    touched = [gpu.select("gpu_id", (minute * MINUTE_US).alias("minute_us")) for minute in ends]
-    if bridges.height:
+    touched = [rows.select(key, (minute * MINUTE_US).alias("minute_us")) for minute in ends]
+    if gaps.height:
         span = pl.int_ranges(ends[1], ends[0] + 1).alias("minute_us")
-        touched.append(
-            bridges.select("gpu_id", span).explode("minute_us").with_columns(pl.col("minute_us") * MINUTE_US)
-        )
+        touched.append(gaps.select(key, span).explode("minute_us").with_columns(pl.col("minute_us") * MINUTE_US))
     return pl.concat(touched).unique()

@@ -11,7 +11,8 @@ import duckdb
 import polars as pl
 
 from app.store.database import Store
-from collectors.samples import Batch, Gpu
+from app.store.engines import EngineRegistry
+from collectors.samples import Batch, Gpu, Node
 
 # Two machines under one name take turns in sending; a machine whose spool is new changes its epoch once.
 TWIN_WINDOW_S = 600.0
@@ -56,6 +57,9 @@ class Registry:
 
     def __init__(self, store: Store) -> None:
         self._nodes: dict[str, int] = dict(store.query("SELECT name, node_id FROM node").iter_rows())
+        self._simulated: set[str] = set(store.query("SELECT name FROM node WHERE simulated")["name"])
+        self._new_simulated: set[str] = set()
+        self.engines = EngineRegistry(store)
         self._gpus: dict[str, dict[str, Any]] = {
             row["uuid"]: row for row in store.query("SELECT * FROM gpu").iter_rows(named=True)
         }
@@ -67,11 +71,13 @@ class Registry:
         self._dirty_states: set[int] = set()
         self._written_states: set[int] = set()
 
-    def node_id(self, name: str) -> int:
-        """The id of a node, a new one at first sight."""
-        known = self._nodes.get(name, self._new_nodes.get(name))
+    def node_id(self, node: Node) -> int:
+        """The id of a node, a new one at first sight. One that ever sent simulated numbers stays marked."""
+        known = self._nodes.get(node.id, self._new_nodes.get(node.id))
         if known is None:
-            known = self._new_nodes[name] = len(self._nodes) + len(self._new_nodes) + 1
+            known = self._new_nodes[node.id] = len(self._nodes) + len(self._new_nodes) + 1
+        if node.simulated and node.id not in self._simulated:
+            self._new_simulated.add(node.id)
         return known
 
     def gpu_ids(self, batch: Batch, node_id: int, now: datetime) -> list[int]:
@@ -103,7 +109,8 @@ class Registry:
         state = self._states.get(node_id) or NodeState(
             node_id, {"late_rows": 0, "skipped_batches": 0, "twin_seen": None}
         )
-        last = batch.gpu_samples.t_us if batch.gpu_samples else batch.host_samples.t_us if batch.host_samples else []
+        measured = (batch.gpu_samples, batch.engine_samples, batch.host_samples)
+        last = next((table.t_us for table in measured if table is not None and len(table)), [])
         agent = batch.agent_samples.model_dump() if batch.agent_samples and len(batch.agent_samples) else {}
         state.row |= {
             "node_id": node_id,
@@ -125,6 +132,7 @@ class Registry:
         }
         self._states[node_id] = state
         self._dirty_states.add(node_id)
+        self.engines.note(batch, node_id, now)
 
     def _twin_seen(self, state: NodeState, batch: Batch, now: datetime) -> datetime | None:
         """Now, if a machine comes back that another one had replaced not long ago: two take turns under one name.
@@ -143,30 +151,38 @@ class Registry:
     def write(self, connection: duckdb.DuckDBPyConnection, now: datetime, *, states: bool) -> None:
         """Put new nodes and changed GPUs into the open transaction; with `states` the nodes' states, too."""
         for name, node_id in self._new_nodes.items():  # once in a node's life
-            connection.execute("INSERT INTO node VALUES ($1, $2, $3)", [node_id, name, now])
+            connection.execute("INSERT INTO node VALUES ($1, $2, $3, false)", [node_id, name, now])
+        for name in self._new_simulated:
+            connection.execute("UPDATE node SET simulated = true WHERE name = $1", [name])
         if self._changed_gpus:
             _write(connection, "gpu", _UPSERT_GPU, _GPU, list(self._changed_gpus.values()))
         if states and self._dirty_states:
             rows = [self._states[node_id].row for node_id in self._dirty_states]
             _write(connection, "node_state", _UPSERT_STATE, _NODE_STATE, rows)
             self._written_states = set(self._dirty_states)
+        self.engines.write(connection, states=states)
 
     @property
     def has_news(self) -> bool:
-        """Whether a node's state is newer here than in the store."""
-        return bool(self._dirty_states)
+        """Whether a node's or an engine's state is newer here than in the store."""
+        return bool(self._dirty_states) or self.engines.has_news
 
     def commit(self) -> None:
+        self.engines.commit()
+        self._simulated |= self._new_simulated
         self._dirty_states -= self._written_states
-        self._written_states = set()
         self._nodes |= self._new_nodes
         self._gpus |= self._changed_gpus
-        self._new_nodes, self._changed_gpus = {}, {}
+        self._clear()
 
     def forget(self) -> None:
         for uuid in self._changed_gpus:
             self._said.pop(uuid, None)
-        self._written_states = set()
+        self.engines.forget()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._written_states, self._new_simulated = set(), set()
         self._new_nodes, self._changed_gpus = {}, {}
 
 

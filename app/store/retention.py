@@ -7,20 +7,29 @@ from app.store.ingest import MINUTE_US
 
 DAY_US = 86_400_000_000
 
-_RAW_TABLES = ("gpu_sample", "gpu_bridge", "host_sample", "process_sample")
+_RAW_TABLES = ("gpu_sample", "gpu_bridge", "host_sample", "process_sample", "engine_sample", "engine_latency_sample")
+_MINUTE_TABLES = ("gpu_minute", "engine_minute", "engine_latency_minute")
 
 # bytes of the file that hold data, and the days that its raw samples span
 _SIZE = """
-    SELECT used_blocks * block_size AS bytes, (SELECT (max(t_us) - min(t_us)) / 86400e6 FROM gpu_sample) AS days
+    SELECT
+        used_blocks * block_size AS bytes,
+        (SELECT (max(t_us) - min(t_us)) / 86400e6
+         FROM (SELECT t_us FROM gpu_sample UNION ALL SELECT t_us FROM engine_sample)) AS days
     FROM pragma_database_size()
 """
 # Never past the newest sample that is left or was there: a clock that is ahead once must not shut out what comes after.
 _MOVE_HORIZON = """
     UPDATE raw_horizon SET deleted_up_to_us = greatest(
-        deleted_up_to_us, least($1, (SELECT coalesce(max(minute_us), 0) + 60000000 FROM gpu_minute))
+        deleted_up_to_us,
+        least($1, greatest((SELECT coalesce(max(minute_us), 0) FROM gpu_minute),
+                           (SELECT coalesce(max(minute_us), 0) FROM engine_minute)) + 60000000)
     )
 """
-_OLDEST_DIRTY = "SELECT min(minute_us) AS minute_us FROM dirty_minute"
+_OLDEST_DIRTY = """
+    SELECT min(minute_us) AS minute_us
+    FROM (SELECT minute_us FROM dirty_minute UNION ALL SELECT minute_us FROM dirty_engine_minute)
+"""
 
 
 def delete_expired(store: Store, now_us: int, *, raw_days: float, minute_days: float) -> int:
@@ -35,7 +44,8 @@ def delete_expired(store: Store, now_us: int, *, raw_days: float, minute_days: f
     with store.transaction() as connection:
         for table in _RAW_TABLES:
             connection.execute(f"DELETE FROM {table} WHERE t_us <= $1", [oldest_raw_us])
-        connection.execute("DELETE FROM gpu_minute WHERE minute_us < $1", [oldest_minute_us])
+        for table in _MINUTE_TABLES:
+            connection.execute(f"DELETE FROM {table} WHERE minute_us < $1", [oldest_minute_us])
         connection.execute(_MOVE_HORIZON, [oldest_raw_us])
     return oldest_raw_us
 

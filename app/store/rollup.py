@@ -1,183 +1,123 @@
-"""Minute and hour rollups of GPU samples: incremental, idempotent, rebuilt for late data while its raw samples live."""
+"""Minute and hour rollups of samples: incremental, idempotent, rebuilt for late data while its raw samples live."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import duckdb
 import polars as pl
 
+from app.store import engine_rollup, gpu_rollup
 from app.store.database import Store
-from app.store.ingest import LONGEST_INTERVAL_US, MINUTE_US
+from app.store.gpu_rollup import HOUR_US
+from app.store.ingest import MINUTE_US
 
-HOUR_US = 3_600_000_000
 # A minute is rolled up once it has ended and the pushes that carry it have had time to arrive.
 SETTLE_US = 15_000_000
-# At most this many (GPU, minute) pairs of one hour in a transaction: ingest never waits long behind a rebuild.
+# At most this many (GPU or engine, minute) pairs of one day in a transaction: ingest never waits long behind a rebuild.
 MAX_PAIRS = 100_000
+SPAN_US = 24 * HOUR_US
 
-_TAKE_DIRTY = """
-    SELECT DISTINCT gpu_id, minute_us FROM dirty_minute
-    WHERE minute_us < $1 AND minute_us < (SELECT min(minute_us) FROM dirty_minute) + $2
-    ORDER BY minute_us, gpu_id LIMIT $3
-"""
 
-# grain: one row per GPU and minute to rebuild; a minute whose raw samples are gone is only built if it has no row yet
-_TOUCHED = """
-    CREATE OR REPLACE TEMP TABLE touched AS
-    SELECT due.gpu_id, due.minute_us
-    FROM due
-    WHERE due.minute_us >= $1
-       OR NOT EXISTS (
-           FROM gpu_minute AS built WHERE built.gpu_id = due.gpu_id AND built.minute_us = due.minute_us
-       )
-"""
+@dataclass(frozen=True)
+class _Table:
+    """A pair of rollup tables, `<name>_minute` and `<name>_hour`, and the statements that fill them."""
 
-# grain: one row per GPU and minute. A row of seconds lies in one minute or in two; `part` is its share there.
-_REBUILD_MINUTES = f"""
-    INSERT INTO gpu_minute BY NAME
-    WITH ends AS (
-        SELECT *, (t_us - 1) // {MINUTE_US} * {MINUTE_US} AS end_minute,
-               (t_us - dt_us) // {MINUTE_US} * {MINUTE_US} AS start_minute
-        FROM gpu_sample
-        WHERE t_us > $1 AND t_us <= $2 + {LONGEST_INTERVAL_US} AND gpu_id IN (SELECT gpu_id FROM touched)
-    ),
-    parts AS (
-        SELECT *, end_minute AS minute_us, least(dt_us, t_us - end_minute) / dt_us AS part FROM ends
-        UNION ALL BY NAME
-        SELECT *, start_minute AS minute_us, (end_minute - (t_us - dt_us)) / dt_us AS part
-        FROM ends WHERE start_minute < end_minute
-    ),
-    sampled AS (
-        SELECT
-            gpu_id,
-            minute_us,
-            sum(part * energy_mj) FILTER (energy_method = 0) / 1e3 AS counter_j,
-            sum(part * energy_mj) FILTER (energy_method IN (1, 2)) / 1e3 AS integral_j,
-            sum(part * dt_us) FILTER (energy_mj IS NOT NULL AND energy_method IS NOT NULL) / 1e6 AS covered_s,
-            sum(part * dt_us) / 1e6 AS seen_s,
-            sum(part * dt_us) FILTER (power_cap OR thermal_slowdown OR hardware_slowdown) / 1e6 AS throttled_s,
-            sum(part * dt_us) FILTER (utilisation_pct > 0) / 1e6 AS busy_s,
-            sum(part * dt_us) FILTER (coalesce(power_instant_mw, power_average_mw) IS NOT NULL) / 1e6 AS powered_s,
-            sum(part * dt_us * coalesce(power_instant_mw, power_average_mw)) / 1e9 AS power_ws,
-            max(coalesce(power_instant_mw, power_average_mw)) / 1e3 AS max_power_w,
-            avg(temperature_c) AS mean_temperature_c,
-            max(temperature_c) AS max_temperature_c,
-            sum(part * energy_mj) FILTER (energy_method = 0 AND integral_mj IS NOT NULL) / 1e3 AS check_counter_j,
-            sum(part * integral_mj) FILTER (energy_method = 0) / 1e3 AS check_integral_j,
-            count(*) AS samples
-        FROM parts GROUP BY gpu_id, minute_us
-    ),
-    gaps AS (
-        SELECT gpu_id, t_us, dt_us, energy_mj, minute_us
-        FROM gpu_bridge JOIN touched USING (gpu_id)
-        WHERE t_us > $1 AND t_us - dt_us <= $2 AND t_us > minute_us AND t_us - dt_us < minute_us + {MINUTE_US}
-    ),
-    gap_parts AS (
-        SELECT *, least(t_us, minute_us + {MINUTE_US}) - greatest(t_us - dt_us, minute_us) AS overlap_us FROM gaps
-    ),
-    bridged AS (
-        SELECT
-            gpu_id,
-            minute_us,
-            sum(energy_mj / 1e3 * overlap_us / dt_us) AS interpolated_j,
-            sum(overlap_us) FILTER (energy_mj IS NOT NULL) / 1e6 AS bridged_s,
-            sum(overlap_us) / 1e6 AS gap_s
-        FROM gap_parts GROUP BY gpu_id, minute_us
-    )
-    SELECT
-        gpu_id,
-        minute_us,
-        coalesce(counter_j, 0) AS counter_j,
-        coalesce(integral_j, 0) AS integral_j,
-        coalesce(interpolated_j, 0) AS interpolated_j,
-        coalesce(covered_s, 0) AS covered_s,
-        coalesce(bridged_s, 0) AS bridged_s,
-        coalesce(seen_s, 0) + coalesce(gap_s, 0) AS provisioned_s,
-        coalesce(throttled_s, 0) AS throttled_s,
-        coalesce(busy_s, 0) AS busy_s,
-        coalesce(powered_s, 0) AS powered_s,
-        power_ws / nullif(powered_s, 0) AS mean_power_w,
-        max_power_w,
-        mean_temperature_c,
-        max_temperature_c,
-        coalesce(check_counter_j, 0) AS check_counter_j,
-        coalesce(check_integral_j, 0) AS check_integral_j,
-        coalesce(samples, 0) AS samples
-    FROM touched
-    LEFT JOIN sampled USING (gpu_id, minute_us)
-    LEFT JOIN bridged USING (gpu_id, minute_us)
-    WHERE samples IS NOT NULL OR gap_s IS NOT NULL
-"""
+    name: str
+    rebuild_minutes: str
+    rebuild_hours: str
 
-# grain: one row per GPU and hour, from its minutes
-_REBUILD_HOURS = f"""
-    INSERT INTO gpu_hour BY NAME
-    SELECT
-        minute.gpu_id,
-        minute.minute_us // {HOUR_US} * {HOUR_US} AS hour_us,
-        sum(counter_j) AS counter_j,
-        sum(integral_j) AS integral_j,
-        sum(interpolated_j) AS interpolated_j,
-        sum(covered_s) AS covered_s,
-        sum(bridged_s) AS bridged_s,
-        sum(provisioned_s) AS provisioned_s,
-        sum(throttled_s) AS throttled_s,
-        sum(busy_s) AS busy_s,
-        sum(powered_s) AS powered_s,
-        sum(mean_power_w * powered_s) / nullif(sum(powered_s), 0) AS mean_power_w,
-        max(max_power_w) AS max_power_w,
-        sum(mean_temperature_c * samples) / nullif(sum(samples) FILTER (mean_temperature_c IS NOT NULL), 0)
-            AS mean_temperature_c,
-        max(max_temperature_c) AS max_temperature_c,
-        sum(check_counter_j) AS check_counter_j,
-        sum(check_integral_j) AS check_integral_j,
-        sum(samples) AS samples
-    FROM gpu_minute AS minute
-    JOIN touched_hour AS hour
-      ON minute.gpu_id = hour.gpu_id
-     AND minute.minute_us >= hour.hour_us AND minute.minute_us < hour.hour_us + {HOUR_US}
-    WHERE minute.minute_us >= $1 AND minute.minute_us < $2 + {HOUR_US}
-    GROUP BY ALL
-"""
 
-_DELETE_MINUTES = """
-    DELETE FROM gpu_minute USING touched
-    WHERE gpu_minute.gpu_id = touched.gpu_id AND gpu_minute.minute_us = touched.minute_us
-"""
-_TOUCHED_HOURS = f"""
-    CREATE OR REPLACE TEMP TABLE touched_hour AS
-    SELECT DISTINCT gpu_id, minute_us // {HOUR_US} * {HOUR_US} AS hour_us FROM touched
-    WHERE minute_us // {HOUR_US} * {HOUR_US} >= $1
-"""
-_DELETE_HOURS = """
-    DELETE FROM gpu_hour USING touched_hour
-    WHERE gpu_hour.gpu_id = touched_hour.gpu_id AND gpu_hour.hour_us = touched_hour.hour_us
-"""
-_DELETE_DIRTY = """
-    DELETE FROM dirty_minute USING due
-    WHERE dirty_minute.gpu_id = due.gpu_id AND dirty_minute.minute_us = due.minute_us
-"""
+@dataclass(frozen=True)
+class _Subject:
+    """What is rolled up: the key of its rows, where its dirty minutes are noted, its tables (the first one counts)."""
+
+    key: str
+    dirty: str
+    tables: tuple[_Table, ...]
+
+
+SUBJECTS = (
+    _Subject("gpu_id", "dirty_minute", (_Table("gpu", gpu_rollup.REBUILD_MINUTES, gpu_rollup.REBUILD_HOURS),)),
+    _Subject(
+        "engine_id",
+        "dirty_engine_minute",
+        (
+            _Table("engine", engine_rollup.REBUILD_MINUTES, engine_rollup.REBUILD_HOURS),
+            _Table("engine_latency", engine_rollup.REBUILD_LATENCY_MINUTES, engine_rollup.REBUILD_LATENCY_HOURS),
+        ),
+    ),
+)
+
+
+def _take_dirty(subject: _Subject) -> str:
+    return f"""
+        SELECT DISTINCT {subject.key}, minute_us FROM {subject.dirty}
+        WHERE minute_us < $1 AND minute_us < (SELECT min(minute_us) FROM {subject.dirty}) + $2
+        ORDER BY minute_us, {subject.key} LIMIT $3
+    """
+
+
+def _touched(subject: _Subject) -> str:
+    """One row per pair to rebuild; a minute whose raw samples are gone is only built if it has no row yet."""
+    return f"""
+        CREATE OR REPLACE TEMP TABLE touched AS
+        SELECT due.{subject.key}, due.minute_us
+        FROM due
+        WHERE due.minute_us >= $1
+           OR NOT EXISTS (
+               FROM {subject.tables[0].name}_minute AS built
+               WHERE built.{subject.key} = due.{subject.key} AND built.minute_us = due.minute_us
+           )
+    """
+
+
+def _touched_hours(key: str) -> str:
+    return f"""
+        CREATE OR REPLACE TEMP TABLE touched_hour AS
+        SELECT DISTINCT {key}, minute_us // {HOUR_US} * {HOUR_US} AS hour_us FROM touched
+        WHERE minute_us // {HOUR_US} * {HOUR_US} >= $1
+    """
+
+
+def _delete(table: str, using: str, key: str, bucket: str) -> str:
+    return f"""
+        DELETE FROM {table} USING {using}
+        WHERE {table}.{key} = {using}.{key} AND {table}.{bucket} = {using}.{bucket}
+    """
 
 
 def roll_up(store: Store, now_us: int, *, oldest_raw_us: int, oldest_minute_us: int) -> int:
-    """Rebuild the minutes and hours that samples have touched since, up to MAX_PAIRS of them; how many that were.
+    """Rebuild the minutes and hours that samples have touched since, up to MAX_PAIRS each; how many that were.
 
     oldest_raw_us, oldest_minute_us: raw samples and minutes before these may have been deleted. An hour is rebuilt
     only while all its minutes exist. Safe to repeat: a bucket is deleted and built again from what it covers.
     """
-    due = store.query(_TAKE_DIRTY, [now_us - MINUTE_US - SETTLE_US, HOUR_US, MAX_PAIRS])
+    return sum(_roll_up(store, subject, now_us, oldest_raw_us, oldest_minute_us) for subject in SUBJECTS)
+
+
+def _roll_up(store: Store, subject: _Subject, now_us: int, oldest_raw_us: int, oldest_minute_us: int) -> int:
+    due = store.query(_take_dirty(subject), [now_us - MINUTE_US - SETTLE_US, SPAN_US, MAX_PAIRS])
     if due.is_empty():
         return 0
     first, last = _bounds(due)
+    key = subject.key
     with store.transaction() as connection:
         connection.register("due", due)
-        connection.execute(_TOUCHED, [-(-oldest_raw_us // MINUTE_US) * MINUTE_US])
-        connection.execute(_TOUCHED_HOURS, [oldest_minute_us])
-        connection.execute(_DELETE_MINUTES)
-        connection.execute(_REBUILD_MINUTES, [first, last + MINUTE_US])
-        connection.execute(_DELETE_HOURS)
-        connection.execute(_REBUILD_HOURS, [first // HOUR_US * HOUR_US, last])
-        connection.execute(_DELETE_DIRTY)
+        connection.execute(_touched(subject), [-(-oldest_raw_us // MINUTE_US) * MINUTE_US])
+        connection.execute(_touched_hours(key), [oldest_minute_us])
+        for table in subject.tables:
+            _rebuild(connection, table, key, first, last)
+        connection.execute(_delete(subject.dirty, "due", key, "minute_us"))
         connection.unregister("due")
     return due.height
+
+
+def _rebuild(connection: duckdb.DuckDBPyConnection, table: _Table, key: str, first: int, last: int) -> None:
+    connection.execute(_delete(f"{table.name}_minute", "touched", key, "minute_us"))
+    connection.execute(table.rebuild_minutes, [first, last + MINUTE_US])
+    connection.execute(_delete(f"{table.name}_hour", "touched_hour", key, "hour_us"))
+    connection.execute(table.rebuild_hours, [first // HOUR_US * HOUR_US, last])
 
 
 def _bounds(due: pl.DataFrame) -> tuple[int, int]:
@@ -186,5 +126,6 @@ def _bounds(due: pl.DataFrame) -> tuple[int, int]:
 
 
 def waiting_minutes(store: Store) -> int:
-    """(GPU, minute) pairs that wait for their rollup: the rollups' lag."""
-    return int(store.query("SELECT count(*) AS n FROM (SELECT DISTINCT gpu_id, minute_us FROM dirty_minute)")["n"][0])
+    """(GPU or engine, minute) pairs that wait for their rollup: the rollups' lag."""
+    counts = (f"(SELECT count(*) FROM (SELECT DISTINCT {one.key}, minute_us FROM {one.dirty}))" for one in SUBJECTS)
+    return int(store.query(f"SELECT {' + '.join(counts)} AS n")["n"][0])

@@ -162,7 +162,7 @@ class SampleWriter:
         self._gather()
         while item is not None:
             group.append(item)
-            rows += len(item.batch.gpu_samples.t_us) if item.batch.gpu_samples else 0
+            rows += sum(len(table) for table in item.batch.tables)
             if len(group) >= MAX_GROUP_BATCHES or rows >= MAX_GROUP_ROWS:
                 return group, False
             try:
@@ -233,8 +233,9 @@ class SampleWriter:
     def _place(self, batch: Batch, now: datetime) -> Placed:
         now_us = int(now.timestamp() * 1e6)
         kept, late = within(batch, self.oldest_us(now_us), now_us + int(FUTURE_S * 1e6))
-        node_id = self._registry.node_id(batch.node.id)
-        return Placed(kept, node_id, self._registry.gpu_ids(batch, node_id, now), late)
+        node_id = self._registry.node_id(batch.node)
+        gpu_ids = self._registry.gpu_ids(batch, node_id, now)
+        return Placed(kept, node_id, gpu_ids, self._registry.engines.ids(kept, node_id, now), late)
 
     def _states_due(self) -> bool:
         due = time.monotonic() - self._states_written > STATES_EVERY_S

@@ -7,6 +7,7 @@ import json
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from app.store import rollup
 from app.store.database import Store
-from app.store.rollup import HOUR_US, roll_up, waiting_minutes
+from app.store.rollup import roll_up, waiting_minutes
 from app.store.writer import SampleWriter
 from collectors.samples import ENERGY_METHODS
 from tests.batches import DAY, HOUR, MINUTE, SECOND, T0, Clock, Row, batch, gpu, put, seconds, writing
@@ -294,7 +295,9 @@ def test_a_rollup_that_fails_leaves_all_as_it_was(store: Store, monkeypatch: pyt
     take(store, batch(2, rows=seconds(T0 + 100 * SECOND, 5)))
     before = (buckets(store, "gpu_minute"), waiting_minutes(store))
     with monkeypatch.context() as patched:
-        patched.setattr(rollup, "_DELETE_DIRTY", "SELECT error('disk')")
+        gpus = rollup.SUBJECTS[0]
+        broken = replace(gpus.tables[0], rebuild_hours="SELECT error('disk: ' || $1 || $2)")
+        patched.setattr(rollup, "SUBJECTS", (replace(gpus, tables=(broken,)),))
         with pytest.raises(Exception, match="disk"):
             roll_up_all(store)
     assert (buckets(store, "gpu_minute"), waiting_minutes(store)) == before
@@ -389,15 +392,15 @@ def test_an_hour_whose_minutes_are_gone_is_not_rebuilt(store: Store) -> None:
 
 def profile_of_a_rebuild(store: Store, profile: Path) -> list[dict[str, Any]]:
     """The operators of one rebuild of the minutes that are due, with DuckDB's own counts."""
-    due = store.query(rollup._TAKE_DIRTY, [AFTER, HOUR_US, rollup.MAX_PAIRS])
+    gpus = rollup.SUBJECTS[0]
+    due = store.query(rollup._take_dirty(gpus), [AFTER, rollup.SPAN_US, rollup.MAX_PAIRS])
     with store.transaction() as connection:
         connection.register("due", due)
-        connection.execute(rollup._TOUCHED, [0])
-        connection.execute(rollup._DELETE_MINUTES)
+        connection.execute(rollup._touched(gpus), [0])
         first, last = rollup._bounds(due)
         connection.execute("SET enable_profiling = 'json'")
         connection.execute(f"SET profiling_output = '{profile}'")
-        connection.execute(rollup._REBUILD_MINUTES, [first, last + MINUTE])
+        connection.execute(gpus.tables[0].rebuild_minutes, [first, last + MINUTE])
         connection.execute("SET enable_profiling = 'no_output'")
         connection.unregister("due")
     return list(_operators(json.loads(profile.read_text())))
@@ -444,8 +447,8 @@ def test_the_cost_of_a_rollup_does_not_grow_with_the_raw_table(store: Store, tmp
 
 
 def test_a_long_bridge_costs_a_rollup_the_minutes_it_rebuilds_and_no_more(store: Store, tmp_path: Path) -> None:
-    """The wire allows a gap of a year: half a million minutes, of which one rollup builds an hour's."""
+    """The wire allows a gap of a year: half a million minutes, of which one rollup builds a day's."""
     gap = {"t_us": T0 + 2 * HOUR, "dt_us": 300 * DAY, "energy_method": "bridged", "energy_mj": 9}
     take(store, batch(1, rows=[gap]))
     operators = profile_of_a_rebuild(store, tmp_path / "profile.json")
-    assert operators and max(one["rows"] for one in operators) <= 62
+    assert operators and max(one["rows"] for one in operators) <= 1_442

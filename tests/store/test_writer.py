@@ -47,6 +47,7 @@ def full_batch(sequence: int = 1) -> Batch:
         rows=[*seconds(start, 10), bridge],
         host=[{"t_us": start + SECOND, "cpu_energy_mj": 120_000}],
         processes=[{"t_us": start + SECOND, "pid": 4711}],
+        engine_rows=[{"t_us": start + 5 * SECOND, "generated_tokens": 70, "ttft_buckets": [0, 2, 0, 0]}],
     )
 
 
@@ -276,8 +277,8 @@ def test_a_gap_s_energy_may_be_larger_than_a_second_s(store: Store) -> None:
     assert count(store, "gpu_sample") == 0
 
 
-def test_a_row_longer_than_ten_seconds_is_a_gap_whatever_its_method_says(store: Store) -> None:
-    rows = [{"t_us": T0 + 60 * SECOND, "dt_us": dt, "energy_mj": 7} for dt in (10 * SECOND, 10 * SECOND + 1)]
+def test_a_row_longer_than_a_minute_is_a_gap_whatever_its_method_says(store: Store) -> None:
+    rows = [{"t_us": T0 + 120 * SECOND, "dt_us": dt, "energy_mj": 7} for dt in (60 * SECOND, 60 * SECOND + 1)]
     with writing(store) as taking:
         put(taking, batch(1, rows=rows))
     assert (count(store, "gpu_sample"), count(store, "gpu_bridge")) == (1, 1)

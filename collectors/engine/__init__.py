@@ -1,0 +1,1 @@
+"""Serving engines: what their metrics pages say, as rows of a batch."""
