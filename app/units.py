@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 SECONDS_PER_HOUR = 3600.0
+SECONDS_PER_DAY = 86_400.0
 HOURS_PER_YEAR = 8760.0  # 365 days, the accounting year of design section 4
 JOULES_PER_KWH = 3.6e6  # 1 kWh = 1000 W x 3600 s
 TOKENS_PER_MTOK = 1e6
 GRAMS_PER_TONNE = 1e6
 MS_PER_S = 1e3
+US_PER_S = 1e6
 
 
 def hours(seconds: float) -> float:
@@ -40,3 +42,11 @@ def tonnes(grams: float) -> float:
 
 def seconds(milliseconds: float) -> float:
     return milliseconds / MS_PER_S
+
+
+def milliseconds(seconds: float) -> float:
+    return seconds * MS_PER_S
+
+
+def seconds_of_us(microseconds: float) -> float:
+    return microseconds / US_PER_S

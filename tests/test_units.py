@@ -17,6 +17,8 @@ from app import units
         (units.per_hour, 3011.13, 10_840_068.0),
         (units.tonnes, 2_500_000.0, 2.5),  # 1 t = 1,000,000 g, a metric tonne
         (units.seconds, 54.41, 0.05441),
+        (units.milliseconds, 0.05441, 54.41),
+        (units.seconds_of_us, 2_500_000.0, 2.5),  # micro: one in a million
     ],
 )
 def test_each_conversion_is_its_one_factor(convert: Callable[[float], float], given: float, expected: float) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 Method = Literal["measured", "estimated", "interpolated", "forecast", "default", "simulated", "tdp_estimate", "user"]
+
+# The stronger the earlier: a figure made of several is only as good as its weakest part.
+_STRENGTH: tuple[Method, ...] = (
+    "measured", "user", "interpolated", "estimated", "default", "tdp_estimate", "forecast", "simulated",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,3 +35,18 @@ class Figure:
 
 def missing(unit: str, method: Method, reason: str) -> Figure:
     return Figure(None, unit, method, reason)
+
+
+def weakest(methods: Iterable[Method]) -> Method:
+    """The method of a figure made of parts of these methods; `measured` for none."""
+    return max(methods, key=_STRENGTH.index, default="measured")
+
+
+def total(parts: Iterable[Figure], unit: str) -> Figure:
+    """The sum of figures of one unit; missing, with the first reason, when any of them is."""
+    parts = list(parts)
+    method = weakest(part.method for part in parts)
+    reason = next((part.reason for part in parts if part.value is None), None)
+    if reason is not None:
+        return missing(unit, method, reason)
+    return Figure(sum(part.value for part in parts if part.value is not None), unit, method)

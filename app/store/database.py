@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -66,6 +66,14 @@ class Store:
         with self._connection.cursor() as cursor:
             frame: pl.DataFrame = cursor.sql(sql, params=parameters or []).pl()
             return frame
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Callable[[str, list[Any] | dict[str, Any]], pl.DataFrame]]:
+        """Several reads of one moment, by the function that is given: what is committed meanwhile is not seen."""
+        with self._connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            yield lambda sql, parameters: cursor.sql(sql, params=parameters).pl()
+            cursor.execute("ROLLBACK")
 
     @contextmanager
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -12,7 +12,7 @@ import polars as pl
 
 from app.store.database import Store
 from app.store.engines import EngineRegistry
-from collectors.samples import Batch, Gpu, Node
+from collectors.samples import Batch, Gpu
 
 # Two machines under one name take turns in sending; a machine whose spool is new changes its epoch once.
 TWIN_WINDOW_S = 600.0
@@ -65,20 +65,21 @@ class Registry:
         }
         states = store.query("SELECT * FROM node_state").iter_rows(named=True)
         self._states = {row["node_id"]: NodeState(row["node_id"], row) for row in states}
-        self._new_nodes: dict[str, int] = {}
+        self._new_nodes: dict[str, tuple[int, datetime]] = {}
         self._changed_gpus: dict[str, dict[str, Any]] = {}
         self._said: dict[str, tuple[Gpu, int, int]] = {}
         self._dirty_states: set[int] = set()
         self._written_states: set[int] = set()
 
-    def node_id(self, node: Node) -> int:
-        """The id of a node, a new one at first sight. One that ever sent simulated numbers stays marked."""
-        known = self._nodes.get(node.id, self._new_nodes.get(node.id))
-        if known is None:
-            known = self._new_nodes[node.id] = len(self._nodes) + len(self._new_nodes) + 1
-        if node.simulated and node.id not in self._simulated:
-            self._new_simulated.add(node.id)
-        return known
+    def node_id(self, batch: Batch, now: datetime) -> int:
+        """The id of the batch's node, a new one at first sight. One that ever sent simulated numbers stays marked."""
+        name = batch.node.id
+        if batch.node.simulated and name not in self._simulated:
+            self._new_simulated.add(name)
+        if name in self._nodes:
+            return self._nodes[name]
+        number = len(self._nodes) + len(self._new_nodes) + 1
+        return self._new_nodes.setdefault(name, (number, _began(batch, now)))[0]
 
     def gpu_ids(self, batch: Batch, node_id: int, now: datetime) -> list[int]:
         """The ids of the batch's GPUs in its order; a new or changed GPU is noted for the store."""
@@ -148,10 +149,10 @@ class Registry:
         seen: datetime | None = state.row.get("twin_seen")
         return seen
 
-    def write(self, connection: duckdb.DuckDBPyConnection, now: datetime, *, states: bool) -> None:
+    def write(self, connection: duckdb.DuckDBPyConnection, *, states: bool) -> None:
         """Put new nodes and changed GPUs into the open transaction; with `states` the nodes' states, too."""
-        for name, node_id in self._new_nodes.items():  # once in a node's life
-            connection.execute("INSERT INTO node VALUES ($1, $2, $3, false)", [node_id, name, now])
+        for name, (node_id, began) in self._new_nodes.items():  # once in a node's life
+            connection.execute("INSERT INTO node VALUES ($1, $2, $3, false)", [node_id, name, began])
         for name in self._new_simulated:
             connection.execute("UPDATE node SET simulated = true WHERE name = $1", [name])
         if self._changed_gpus:
@@ -171,7 +172,7 @@ class Registry:
         self.engines.commit()
         self._simulated |= self._new_simulated
         self._dirty_states -= self._written_states
-        self._nodes |= self._new_nodes
+        self._nodes |= {name: node_id for name, (node_id, _) in self._new_nodes.items()}
         self._gpus |= self._changed_gpus
         self._clear()
 
@@ -184,6 +185,16 @@ class Registry:
     def _clear(self) -> None:
         self._written_states, self._new_simulated = set(), set()
         self._new_nodes, self._changed_gpus = {}, {}
+
+
+def _began(batch: Batch, now: datetime) -> datetime:
+    """When a new node was first there: its oldest sample may have waited long in a spool."""
+    tables = (batch.gpu_samples, batch.engine_samples, batch.host_samples)
+    starts = [
+        t_us - dt_us for table in tables if table is not None
+        for t_us, dt_us in zip(table.t_us, table.dt_us, strict=True)
+    ]  # fmt: skip
+    return min(now, datetime.fromtimestamp(min(starts) / 1e6, UTC)) if starts else now
 
 
 def _write(

@@ -146,7 +146,7 @@ class SampleWriter:
         """Nodes' states on their own, when no batch comes to carry them; they are rewritten with the next one."""
         try:
             with self._store.transaction() as connection:
-                self._registry.write(connection, self._now(), states=True)
+                self._registry.write(connection, states=True)
             self._registry.commit()
         except duckdb.Error as problem:
             log.error("the nodes' states could not be written: %s", problem)
@@ -223,7 +223,7 @@ class SampleWriter:
             insert_group(connection, [placed for placed, _ in accepted])
             self._write_ledger(connection, ledger)
             # States of the batches before these: this group's are noted once they are committed.
-            self._registry.write(connection, now, states=self._states_due())
+            self._registry.write(connection, states=self._states_due())
         self._registry.commit()
         self._ledger |= ledger
         for placed, skipped in accepted:
@@ -233,7 +233,7 @@ class SampleWriter:
     def _place(self, batch: Batch, now: datetime) -> Placed:
         now_us = int(now.timestamp() * 1e6)
         kept, late = within(batch, self.oldest_us(now_us), now_us + int(FUTURE_S * 1e6))
-        node_id = self._registry.node_id(batch.node)
+        node_id = self._registry.node_id(kept, now)
         gpu_ids = self._registry.gpu_ids(batch, node_id, now)
         return Placed(kept, node_id, gpu_ids, self._registry.engines.ids(kept, node_id, now), late)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from app.accounting.figure import Figure, missing
-from app.accounting.tokens import BASES, Basis, TokenCounts, per_mtok
+from app.accounting.tokens import BASES, Basis, TokenCounts, cached_from_lookups, per_mtok
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,22 @@ def test_per_mtok_is_missing_with_the_reason_and_never_zero(amount: Figure, toke
 
 def test_a_free_million_tokens_costs_zero_not_nothing() -> None:
     assert per_mtok(Figure(0.0, "USD", "user"), Figure(5, "tokens", "measured"), "USD/Mtok").value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("prompt", "looked_up", "found", "served"),
+    [
+        (4291, 4291, 3360, (3360, "measured")),  # vLLM 0.10 to 0.32 without pressure: one look-up a prompt token
+        (4121, 10801, 5440, (2076, "estimated")),  # vLLM 0.12 under pressure: 5440 x 4121 / 10801 = 2075.6
+        (100, 0, 0, (0, "measured")),
+        (0, 50, 50, (0, "estimated")),
+    ],
+)
+def test_cached_tokens_from_lookups(prompt: int, looked_up: int, found: int, served: tuple[int, str]) -> None:
+    assert cached_from_lookups(prompt, looked_up, found) == served
+
+
+def test_estimated_cached_tokens_make_an_estimated_basis() -> None:
+    counts = TokenCounts(100, 50, cached=30, cached_method="estimated")
+    assert (counts.of("computed").value, counts.of("computed").method) == (120, "estimated")
+    assert counts.of("total").method == "measured"
