@@ -6,10 +6,30 @@ import gzip
 import random
 from dataclasses import dataclass
 
-from collectors.samples import AgentSamples, Batch, Gpu, GpuSamples, HostSamples, Node, encode
+from collectors.samples import (
+    AgentSamples,
+    Batch,
+    Engine,
+    EngineSamples,
+    Gpu,
+    GpuSamples,
+    HostSamples,
+    Node,
+    encode,
+)
 
-GPUS = 8
+GPUS = ENGINES = 8
+SCRAPE_EVERY_S = 5
 NOISE = 4096
+# Boundaries that vLLM uses, in microseconds.
+TTFT_US = [1_000, 5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 250_000, 500_000, 750_000, 1_000_000,
+           2_500_000, 5_000_000, 7_500_000, 10_000_000, 20_000_000, 40_000_000, 80_000_000, 160_000_000,
+           640_000_000, 2_560_000_000]  # fmt: skip
+ITL_US = [10_000, 25_000, 50_000, 75_000, 100_000, 150_000, 200_000, 300_000, 400_000, 500_000, 750_000, 1_000_000,
+          2_500_000, 5_000_000, 7_500_000, 10_000_000, 20_000_000, 40_000_000, 80_000_000]  # fmt: skip
+E2E_US = [300_000, 500_000, 800_000, 1_000_000, 1_500_000, 2_000_000, 2_500_000, 5_000_000, 10_000_000, 15_000_000,
+          20_000_000, 30_000_000, 40_000_000, 50_000_000, 60_000_000, 120_000_000, 240_000_000, 480_000_000,
+          960_000_000, 1_920_000_000, 7_680_000_000]  # fmt: skip
 
 
 class Noise:
@@ -71,9 +91,60 @@ class Noise:
         return Batch.model_construct(
             wire=1, agent=node, epoch="0" * 32, sequence=sequence,
             node=Node(id=node, boot_id="boot", agent_version="bench", sent_at_us=moments[-1]),
-            gpus=_gpus(node), gpu_samples=samples, host_samples=host, processes=None,
+            gpus=_gpus(node), engines=_engines(node), gpu_samples=samples,
+            engine_samples=self._engine_samples(begin_us, seconds), host_samples=host, processes=None,
             agent_samples=_agent(moments[-1]), missing={},
         )  # fmt: skip
+
+    def _engine_samples(self, begin_us: int, seconds: int) -> EngineSamples:
+        """A scrape of each engine every five seconds: about four requests a second on each."""
+        scrapes = seconds // SCRAPE_EVERY_S
+        rng, rows = self.rng, scrapes * ENGINES
+        requests = [max(0, round(rng.gauss(20, 4))) for _ in range(rows)]
+        generated = [count * 209 + rng.randint(-200, 200) for count in requests]
+        nothing: list[int | None] = [None] * rows
+
+        def spent(mean_us: int) -> list[int]:
+            return [max(0, count * mean_us + rng.randint(-mean_us // 9, mean_us // 9)) for count in requests]
+
+        return EngineSamples.model_construct(
+            engine=list(range(ENGINES)) * scrapes,
+            t_us=[begin_us + (row // ENGINES + 1) * SCRAPE_EVERY_S * 1_000_000 + rng.randint(0, 900)
+                  for row in range(rows)],
+            dt_us=[SCRAPE_EVERY_S * 1_000_000 + rng.randint(-900, 900) for _ in range(rows)],
+            prompt_tokens=[count * 208 + rng.randint(0, 300) for count in requests],
+            cached_tokens=[count * 60 + rng.randint(0, 50) for count in requests], transferred_tokens=[0] * rows,
+            prefix_query_tokens=nothing, prefix_hit_tokens=nothing, generated_tokens=generated,
+            finished_stop=requests, finished_length=[rng.randint(0, 2) for _ in range(rows)],
+            finished_aborted=[0] * rows, finished_failed=[0] * rows, rejected=[0] * rows, preemptions=[0] * rows,
+            running=[rng.randint(8, 24) for _ in range(rows)], waiting=[rng.randint(0, 3) for _ in range(rows)],
+            kv_usage_ppm=[rng.randint(200_000, 700_000) for _ in range(rows)],
+            prefill_us=spent(30_000), decode_us=spent(3_000_000), queue_us=spent(5_000),
+            inference_us=spent(3_030_000), ttft_us=spent(45_000), itl_us=spent(2_990_000), e2e_us=spent(3_050_000),
+            ttft_buckets=[_spread(rng, count, len(TTFT_US), 5) for count in requests],
+            itl_buckets=[_spread(rng, count, len(ITL_US), 1) for count in generated],
+            e2e_buckets=[_spread(rng, count, len(E2E_US), 7) for count in requests],
+        )  # fmt: skip
+
+
+def _spread(rng: random.Random, count: int, bounds: int, middle: int) -> list[int]:
+    """`count` requests over a few buckets around the middle one."""
+    found = [0] * (bounds + 1)
+    for share, offset in ((0.7, 0), (0.15, 1), (0.1, -1)):
+        found[middle + offset] = round(share * count * rng.uniform(0.9, 1.1))
+    found[middle + 2] = max(0, count - sum(found))
+    return found
+
+
+def _engines(node: str) -> list[Engine]:
+    return [
+        Engine(
+            url=f"http://127.0.0.1:{8000 + number}/metrics", label="0", kind="vllm", version="0.32.0",
+            model="deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", gpus=[f"{node}-{number}"], gpus_source="processes",
+            ttft_bounds_us=TTFT_US, itl_bounds_us=ITL_US, e2e_bounds_us=E2E_US,
+        )
+        for number in range(ENGINES)
+    ]  # fmt: skip
 
 
 def _taker(at: int, rows: int):
@@ -115,14 +186,23 @@ def body(batch: Batch, *, with_peer: bool) -> Body:
 
 
 def _lines(batch: Batch) -> str:
-    """Prometheus text with timestamps: one line a reading."""
+    """Prometheus text with timestamps: one line a reading; each bucket's count is a line, as an exporter has it."""
     lines = []
-    for table, prefix in ((batch.gpu_samples, "gpu"), (batch.host_samples, "host")):
-        columns = {name: column for name, column in table.__dict__.items()
-                   if name not in ("gpu", "t_us", "dt_us", "energy_method")}  # fmt: skip
+    for table, prefix in ((batch.gpu_samples, "gpu"), (batch.host_samples, "host"), (batch.engine_samples, "engine")):
+        if table is None:
+            continue
+        columns = {name: column for name, column in table.__dict__.items() if name not in _NO_READINGS}
         for row, t_us in enumerate(table.t_us):
-            label = f',gpu="{table.gpu[row]}"' if prefix == "gpu" else ""
+            label = f',{prefix}="{getattr(table, prefix)[row]}"' if prefix != "host" else ""
+            where = f'node="{batch.agent}"{label}'
             for name, column in columns.items():
-                if column[row] is not None:
-                    lines.append(f'{prefix}_{name}{{node="{batch.agent}"{label}}} {int(column[row])} {t_us // 1000}')
+                value = column[row]
+                if isinstance(value, list):
+                    lines += [f'{prefix}_{name}{{{where},le="{position}"}} {count} {t_us // 1000}'
+                              for position, count in enumerate(value)]  # fmt: skip
+                elif value is not None:
+                    lines.append(f"{prefix}_{name}{{{where}}} {int(value)} {t_us // 1000}")
     return "\n".join(lines) + "\n"
+
+
+_NO_READINGS = ("gpu", "engine", "t_us", "dt_us", "energy_method")

@@ -1,6 +1,6 @@
 """`make bench`: measured speeds, each beside the peer where it is installed.
 
-    python -m tests.bench.run [ingest|nodes|agent ...]
+    python -m tests.bench.run [ingest|nodes|agent|engines ...]
 
 Peers: VictoriaMetrics (Debian: victoria-metrics), nvitop-exporter (PyPI).
 """
@@ -12,13 +12,14 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from tests.bench import agent, ingest, thousand_nodes
+from tests.bench import agent, engines, ingest, thousand_nodes
 from tests.bench.report import Line, show
 
 PARTS: dict[str, tuple[Callable[[], list[Line]], ...]] = {
     "ingest": (ingest.node_sized, ingest.backfill),
     "nodes": (thousand_nodes.hold,),
     "agent": (agent.cost,),
+    "engines": (engines.scrape,),
 }
 
 
