@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 import zipfile
 from pathlib import Path
 
@@ -80,14 +81,21 @@ def test_the_base_install_has_the_nvml_module_of_nvidia_ml_py(base_bin: Path) ->
 
 def test_the_demo_of_an_installed_wheel_runs_from_another_folder_with_its_theme(hub_bin: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    # a user's folder of our name must not hide ours
+    (elsewhere / "app").mkdir(parents=True)
+    (elsewhere / "app" / "__init__.py").write_text("raise ImportError")
     command = [str(hub_bin / "wattmix")]
     with running(["demo", "--no-browser", "--db", str(tmp_path / "demo.duckdb")], elsewhere, command=command) as hub:
         assert len(requests.get(f"{hub.address}/api/v1/runs", timeout=30).json()["runs"]) == 130
         assert requests.get(f"{hub.address}/", timeout=30).status_code == 200
+        deadline = time.monotonic() + 30
+        while not requests.get(f"{hub.address}/api/v1/health", timeout=30).json()["nodes"]:
+            assert time.monotonic() < deadline, "waited 30 s for a simulated node"
+            time.sleep(0.1)
         assert hub.stop() == 0
     code = "from app.dashboard import theme_file; print(theme_file().read_text())"
-    theme = subprocess.run([hub_bin / "python", "-c", code], cwd=elsewhere, capture_output=True, text=True, check=True)
+    command = [str(hub_bin / "python"), "-P", "-c", code]
+    theme = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, check=True)
     assert theme.stdout.strip() == (ROOT / ".streamlit" / "config.toml").read_text().strip()
 
 
@@ -100,7 +108,8 @@ def test_a_real_install_from_the_registry(extra: str, wheel: Path, tmp_path: Pat
     wattmix = str(tmp_path / "env" / "bin" / "wattmix")
     assert subprocess.run([wattmix, "--version"], capture_output=True, text=True).stdout.startswith("wattmix ")
     if extra:
-        with running(["demo", "--no-browser", "--db", str(tmp_path / "d.duckdb")], tmp_path, command=[wattmix]) as hub:
+        arguments = ["demo", "--no-browser", "--no-simulation", "--db", str(tmp_path / "d.duckdb")]
+        with running(arguments, tmp_path, command=[wattmix]) as hub:
             assert requests.get(f"{hub.address}/healthz", timeout=30).json()["demo"] is True
             assert hub.stop() == 0
     else:

@@ -16,6 +16,7 @@ from app.config import Config, load_config, store_path
 from app.errors import HubError, StoreError
 from app.hub.server import run_hub
 from app.reference.tables import checkout_folder, data_folder, in_checkout
+from app.simulator.process import SimulatorProcess
 from app.store.benchmarks import add_runs
 from app.store.database import Store
 from collectors.benchmark import facts_csv
@@ -25,18 +26,20 @@ def serve(db: Path | None, config_file: Path | None, host: str | None, port: int
     """Open the store and serve it until a signal."""
     config = load_config(config_file)
     store = Store.open(store_path(db, config))
-    _run(store, config, host or config.hub.host, port or config.hub.port, insecure=insecure, browser=False)
+    _run(store, config, host or config.hub.host, port or config.hub.port, insecure=insecure)
 
 
-def demo(db: Path | None, port: int | None, *, browser: bool) -> None:
-    """Make the demo store anew from the study's runs and serve it."""
+def demo(db: Path | None, port: int | None, *, browser: bool, simulation: bool) -> None:
+    """Make the demo store anew from the study's runs and serve it; with `simulation` to simulated nodes, too."""
     config = load_config(data_folder() / "demo.toml")
     path = db or (Path(os.environ["WATTMIX_DB"]) if os.environ.get("WATTMIX_DB") else _demo_path())
     clear_demo_store(path)
     store = Store.open(path, purpose="demo")
     runs = list(facts_csv.read((data_folder() / "aibc2025_runs.csv").read_text(encoding="utf-8")))
     add_runs(store, runs)
-    _run(store, config, config.hub.host, port or config.hub.port, insecure=False, browser=browser)
+    _run(
+        store, config, config.hub.host, port or config.hub.port, insecure=False, browser=browser, simulation=simulation
+    )
 
 
 def clear_demo_store(path: Path) -> None:
@@ -60,8 +63,18 @@ def _demo_path() -> Path:
     return folder / "demo.duckdb"
 
 
-def _run(store: Store, config: Config, host: str, port: int, *, insecure: bool, browser: bool) -> None:
+def _run(
+    store: Store,
+    config: Config,
+    host: str,
+    port: int,
+    *,
+    insecure: bool,
+    browser: bool = False,
+    simulation: bool = False,
+) -> None:
     console = Console(soft_wrap=True)
+    simulators: list[SimulatorProcess] = []
 
     def on_ready(address: str) -> None:
         what = "demo data" if store.purpose == "demo" else "store"
@@ -70,12 +83,16 @@ def _run(store: Store, config: Config, host: str, port: int, *, insecure: bool, 
                 f"Wattmix {__version__} is at ", (address, "bold"), f"  ({what}: {store.path}; Ctrl+C stops it)"
             )
         )
+        if simulation:
+            simulators.append(SimulatorProcess(address))
         if browser and sys.stdout.isatty() and _has_display():
             webbrowser.open(address)
 
     try:
         run_hub(store, config, host, port, insecure=insecure, on_ready=on_ready)
     finally:
+        for simulator in simulators:
+            simulator.stop()
         store.close()
 
 

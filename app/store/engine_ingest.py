@@ -27,7 +27,6 @@ _ROW: dict[str, Any] = (
 )  # fmt: skip
 _LATENCY: dict[str, Any] = {
     "engine_id": pl.Int32, "t_us": pl.Int64, "dt_us": pl.Int64, "metric": pl.UInt8, "layout": pl.Int32,
-    "n": pl.List(pl.Int32),
 }  # fmt: skip
 _LAYOUT: dict[str, Any] = {"layout": pl.Int32, "lower_us": pl.List(pl.Int64), "upper_us": pl.List(pl.Int64)}
 
@@ -44,33 +43,42 @@ def engine_frame(group: Sequence[Placed]) -> pl.DataFrame:
 
 
 def latency_frame(group: Sequence[Placed]) -> pl.DataFrame:
-    """One row per engine, scrape, metric and bucket that holds a request."""
+    """One row per engine, scrape, metric and bucket that holds a request.
+
+    Counts stay one flat column beside the exploded bounds: a list cell a row would cost a Series each.
+    """
     layouts: dict[tuple[int, ...], int] = {}
-    rows: list[tuple[int, int, int, int, int, list[int]]] = []
+    columns: dict[str, list[Any]] = {name: [] for name in _LATENCY}
+    counts: list[list[int]] = []
     for placed in group:
         table = placed.batch.engine_samples
         if table is not None:
-            rows += _latency_rows(placed, table, layouts)
+            _append_latencies(placed, table, layouts, columns, counts)
     edges = [(layout, (0, *bounds), (*bounds, None)) for bounds, layout in layouts.items()]
-    frame = pl.DataFrame(rows, schema=_LATENCY, orient="row")
+    rows = pl.DataFrame({name: pl.Series(name, columns[name], dtype=dtype) for name, dtype in _LATENCY.items()})
     return (
-        frame.join(pl.DataFrame(edges, schema=_LAYOUT, orient="row"), on="layout", how="left")
+        rows.join(pl.DataFrame(edges, schema=_LAYOUT, orient="row"), on="layout", how="left", maintain_order="left")
         .drop("layout")
-        .explode("n", "lower_us", "upper_us")
+        .explode("lower_us", "upper_us")
+        .with_columns(pl.Series("n", list(chain.from_iterable(counts)), dtype=pl.Int32))
         .filter(pl.col("n") > 0)
     )
 
 
-def _latency_rows(
-    placed: Placed, table: EngineSamples, layouts: dict[tuple[int, ...], int]
-) -> list[tuple[int, int, int, int, int, list[int]]]:
-    rows = []
+def _append_latencies(
+    placed: Placed,
+    table: EngineSamples,
+    layouts: dict[tuple[int, ...], int],
+    columns: dict[str, list[Any]],
+    counts: list[list[int]],
+) -> None:
     for metric, name in enumerate(LATENCY_METRICS):
         bounds = [tuple(getattr(engine, f"{name}_bounds_us")) for engine in placed.batch.engines]
-        for engine, t_us, dt_us, counts in zip(
-            table.engine, table.t_us, table.dt_us, getattr(table, f"{name}_buckets"), strict=True
-        ):
-            if counts is not None and any(counts):
-                layout = layouts.setdefault(bounds[engine], len(layouts))
-                rows.append((placed.engine_ids[engine], t_us, dt_us, metric, layout, counts))
-    return rows
+        observed = getattr(table, f"{name}_buckets")
+        rows = [row for row, found in enumerate(observed) if found is not None and any(found)]
+        columns["engine_id"] += [placed.engine_ids[table.engine[row]] for row in rows]
+        columns["t_us"] += [table.t_us[row] for row in rows]
+        columns["dt_us"] += [table.dt_us[row] for row in rows]
+        columns["metric"] += [metric] * len(rows)
+        columns["layout"] += [layouts.setdefault(bounds[table.engine[row]], len(layouts)) for row in rows]
+        counts += [observed[row] for row in rows]

@@ -15,7 +15,7 @@ from tests.hub_process import running
 @pytest.fixture(scope="session")
 def hub_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("demo")
-    with running(["demo", "--no-browser", "--db", str(folder / "demo.duckdb")], folder) as hub:
+    with running(["demo", "--no-browser", "--no-simulation", "--db", str(folder / "demo.duckdb")], folder) as hub:
         yield hub.address
 
 

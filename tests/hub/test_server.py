@@ -232,7 +232,7 @@ def test_a_killed_hub_blocks_neither_the_next_hub_nor_a_command(capsys: Capture,
 def test_a_demo_serves_the_study_and_makes_its_store_anew(capsys: Capture, tmp_path: Path) -> None:
     db = tmp_path / "demo.duckdb"
     for _ in range(2):
-        with running(["demo", "--no-browser", "--db", str(db)], tmp_path) as hub:
+        with running(["demo", "--no-browser", "--no-simulation", "--db", str(db)], tmp_path) as hub:
             assert requests.get(f"{hub.address}/healthz", timeout=10).json()["demo"] is True
             assert len(requests.get(f"{hub.address}/api/v1/runs", timeout=30).json()["runs"]) == 130
             assert requests.get(f"{hub.address}/api/v1/study", timeout=30).status_code == 200
