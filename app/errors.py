@@ -10,6 +10,7 @@ WattmixError                 their side can mend it: exit code 2, HTTP 4xx, neve
 │   ├── StoreBusy            another process owns it: names the pid
 │   └── StoreSchemaError     written by a newer Wattmix, or not a Wattmix store
 ├── BatchRefused             a batch of samples with a value that cannot be stored
+├── DeliveryError            a report that could not be written: names the file and what the system said
 ├── Overloaded               the hub has more to write than it can: come back later
 ├── BodyTooLarge, WrongContentType, BadParameter    a request that is not of the API's form
 ├── NotAllowed               no token, or an unknown one
@@ -66,6 +67,10 @@ class StoreSchemaError(StoreError):
 
 class BatchRefused(WattmixError):
     http_status = 422
+
+
+class DeliveryError(WattmixError):
+    http_status = 503
 
 
 class Overloaded(WattmixError):

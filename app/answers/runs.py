@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -16,6 +14,7 @@ from app.reference.gpus import find_gpu, same_gpu
 from app.reference.prices import list_price
 from app.split.options import same_model
 from app.split.point import is_burst, is_saturated, is_small_sample
+from app.spreadsheet import csv_text
 from collectors.benchmark.run import BenchmarkRun, Latency
 
 Assume = Literal["corrected", "study"]
@@ -134,18 +133,9 @@ def run_flags(run: BenchmarkRun) -> list[str]:
 
 def rows_as_csv(rows: Sequence[dict[str, Any]]) -> str:
     """Rows as CSV text, unrounded, missing as an empty cell."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else _columns(), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _inert(value) for name, value in row.items()} for row in rows)
-    return out.getvalue()
+    return csv_text(list(rows[0]) if rows else _columns(), (row.values() for row in rows))
 
 
 def _columns() -> list[str]:
     nothing = BenchmarkRun("none", None, "none", 1, None, None, None, 1, 0, 1.0, 0, 0, {}, None, "", 0, 1)
     return list(run_row(account_run(nothing, assumptions_for(nothing, Config()))))
-
-
-def _inert(value: Any) -> Any:
-    """Text from files that a spreadsheet would run as a formula is prefixed so that it stays text."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

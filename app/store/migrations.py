@@ -348,13 +348,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         CREATE TABLE report_run (
             schedule          VARCHAR NOT NULL,
             due_at            TIMESTAMPTZ,           -- NULL: run by hand
-            ran_at            TIMESTAMPTZ NOT NULL,
-            known_at          TIMESTAMPTZ,           -- knowledge that the report used; NULL: it failed
+            status            VARCHAR NOT NULL,      -- waiting, written, retrying, failed, skipped
+            attempts          INTEGER NOT NULL,
+            ran_at            TIMESTAMPTZ,           -- the last attempt; NULL: none yet
+            known_at          TIMESTAMPTZ,           -- knowledge that the report used; NULL: there is no file
             window_from       TIMESTAMPTZ NOT NULL,
             window_to         TIMESTAMPTZ NOT NULL,
-            file              VARCHAR,               -- name within the schedule's folder
+            folder            VARCHAR,
+            file              VARCHAR,               -- name within that folder
             sha256            VARCHAR,
             rows              BIGINT,
+            coverage          DOUBLE,                -- mean of the rows', weighted by GPU-hours
             error             VARCHAR                -- why there is no file
         )
         """,

@@ -1,4 +1,4 @@
-"""A store of schema 1, as the first release wrote it, is brought to today's and keeps its benchmark runs."""
+"""A store of an older schema is brought to today's and keeps what it holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.store.benchmarks import add_runs, read_runs
 from app.store.database import Store
 from app.store.migrations import MIGRATIONS
 from collectors.benchmark.run import BenchmarkRun
-from tests.batches import batch, count, put, writing
+from tests.batches import T0, batch, count, put, writing
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def schema_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study_runs: list[B
     return tmp_path / "old.duckdb"
 
 
-def test_schema_1_becomes_2_and_keeps_the_benchmark_runs(schema_1: Path, study_runs: list[BenchmarkRun]) -> None:
+def test_schema_1_becomes_todays_and_keeps_the_benchmark_runs(schema_1: Path, study_runs: list[BenchmarkRun]) -> None:
     for _ in range(2):
         store = Store.open(schema_1)
         versions = store.query("SELECT version FROM schema_version ORDER BY version")["version"].to_list()
@@ -44,4 +44,20 @@ def test_a_migrated_store_takes_samples(schema_1: Path) -> None:
     with writing(store) as taking:
         put(taking, batch(1))
     assert (count(store, "gpu_sample"), count(store, "benchmark_run")) == (10, 130)
+    store.close()
+
+
+def test_schema_2_with_nodes_of_its_own_takes_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "MIGRATIONS", MIGRATIONS[:2])
+        patched.setattr(schema, "SCHEMA_VERSION", 2)
+        store = Store.open(tmp_path / "old.duckdb")
+        with store.transaction() as connection:
+            connection.execute("INSERT INTO node VALUES (1, 'node-7', now())")
+        store.close()
+    store = Store.open(tmp_path / "old.duckdb")
+    with writing(store) as taking:
+        put(taking, batch(1, engine_rows=[{"t_us": T0 + 5_000_000, "generated_tokens": 3}]))
+    assert store.query("SELECT node_id, name, simulated FROM node").rows() == [(1, "node-7", False)]
+    assert store.query("SELECT node_id, engine_id FROM engine").rows() == [(1, 1)]
     store.close()
