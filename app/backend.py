@@ -11,12 +11,20 @@ from urllib.parse import quote
 
 import requests
 
+from app.accounting.energy import Boundary
+from app.accounting.line import AccountLine, Period
+from app.accounting.tokens import Basis
+from app.answers.account import account_lines
 from app.answers.health import health
+from app.answers.live import WINDOW_S, live
 from app.answers.runs import Assume, account_runs, run_row
 from app.answers.split import default_demand, recommend_split, split_as_json, starting_knobs
 from app.answers.study import study_findings
 from app.config import Config
 from app.errors import HubError, StoreBusy, WattmixError
+from app.reports.report import Progress, Report, build_report, report_from_json, untold
+from app.reports.request import Request
+from app.reports.runs import run_by_hand, schedules_as_json, written_file
 from app.split.demand import Demand
 from app.store.benchmarks import Added, add_runs, read_runs
 from app.store.database import Store
@@ -26,6 +34,8 @@ from collectors.benchmark import facts_csv
 from collectors.benchmark.run import BenchmarkRun
 
 TIMEOUT_S = 60.0
+# A year of hours of a large site is read in seconds; a busy machine gets minutes.
+REPORT_TIMEOUT_S = 900.0
 
 
 class Backend(Protocol):
@@ -36,6 +46,10 @@ class Backend(Protocol):
     def split(self, demand: Demand) -> dict[str, Any]: ...
 
     def health(self) -> dict[str, Any]: ...
+
+    def live(self, *, window_s: int = WINDOW_S, at: datetime | None = None) -> dict[str, Any]: ...
+
+    def report(self, request: Request, progress: Progress = untold) -> Report: ...
 
     def create_token(self, name: str, scope: Scope, node: str | None) -> str: ...
 
@@ -83,6 +97,27 @@ class LocalBackend:
     def health(self) -> dict[str, Any]:
         return health(self.store, datetime.now(UTC))
 
+    def live(self, *, window_s: int = WINDOW_S, at: datetime | None = None) -> dict[str, Any]:
+        """As of now, or of an earlier moment of which raw samples are kept."""
+        return live(self.store, self.config, at or datetime.now(UTC), window_s=window_s)
+
+    def account(
+        self, periods: Sequence[Period], *, boundary: Boundary, basis: Basis, now: datetime
+    ) -> list[AccountLine]:
+        return account_lines(self.store, self.config, periods, boundary=boundary, basis=basis, now=now)
+
+    def report(self, request: Request, progress: Progress = untold) -> Report:
+        return build_report(request, self.account, datetime.now(UTC), progress)
+
+    def scheduled_reports(self) -> list[dict[str, Any]]:
+        return schedules_as_json(self.store, self.config, datetime.now(UTC))
+
+    def run_scheduled_report(self, name: str) -> dict[str, Any]:
+        return run_by_hand(self.store, self.config, name, self.account, datetime.now(UTC))
+
+    def report_file(self, name: str, file: str) -> Path:
+        return written_file(self.store, name, file)
+
     def create_token(self, name: str, scope: Scope, node: str | None) -> str:
         token = create_token(self.store, name, scope, node)
         self.tokens_changed()
@@ -126,6 +161,16 @@ class HubBackend:
         answer: dict[str, Any] = self._call("GET", "/api/v1/health")
         return answer
 
+    def live(self, *, window_s: int = WINDOW_S, at: datetime | None = None) -> dict[str, Any]:
+        wanted = {"window_s": window_s, "at": at and at.isoformat()}
+        answer: dict[str, Any] = self._call("GET", "/api/v1/live", params=_given(wanted))
+        return answer
+
+    def report(self, request: Request, progress: Progress = untold) -> Report:
+        return report_from_json(
+            self._call("GET", "/api/v1/report", timeout_s=REPORT_TIMEOUT_S, params=request.as_words())
+        )
+
     def create_token(self, name: str, scope: Scope, node: str | None) -> str:
         wanted = {"name": name, "scope": scope, "node": node}
         return str(self._call("POST", "/api/v1/tokens", json=wanted)["token"])
@@ -137,10 +182,10 @@ class HubBackend:
     def revoke_token(self, token_id: str) -> None:
         self._call("DELETE", f"/api/v1/tokens/{quote(token_id, safe='')}")
 
-    def _call(self, method: str, path: str, **request: Any) -> Any:
+    def _call(self, method: str, path: str, timeout_s: float = TIMEOUT_S, **request: Any) -> Any:
         url = f"{self.address}{path}"
         try:
-            response = self._session.request(method, url, timeout=TIMEOUT_S, **request)
+            response = self._session.request(method, url, timeout=timeout_s, **request)
         except requests.RequestException as problem:
             raise HubError(f"the hub at {self.address} did not answer ({type(problem).__name__})") from None
         try:

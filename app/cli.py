@@ -23,7 +23,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-_HUB_MODULES = ("duckdb", "polars", "pyarrow", "streamlit", "plotly", "highspy", "uvicorn")
+_HUB_MODULES = ("cronsim", "duckdb", "polars", "pyarrow", "streamlit", "plotly", "highspy", "uvicorn")
 
 Db = Annotated[
     Path | None,
@@ -117,12 +117,15 @@ def demo(
     db: Annotated[Path | None, typer.Option("--db", help="Where the demo's own store goes.")] = None,
     port: Port = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
+    no_simulation: Annotated[
+        bool, typer.Option("--no-simulation", help="Only the study's runs: no simulated nodes.")
+    ] = False,
 ) -> None:
-    """Start a hub on demo data: the study's 130 runs in a store of its own, made anew each time."""
+    """Start a hub on demo data, in a store of its own made anew each time: the study's 130 runs and simulated nodes."""
     need_hub("demo")
     from app.commands import serving
 
-    serving.demo(db, port, browser=not no_browser)
+    serving.demo(db, port, browser=not no_browser, simulation=not no_simulation)
 
 
 @cli.command(name="import")
@@ -191,6 +194,64 @@ def status(
     status_command.show(form.value, db, config)
 
 
+report = typer.Typer(help="What each fleet did and cost, as CSV: once, here. Scheduled ones are in wattmix.toml.")
+cli.add_typer(report, name="report", no_args_is_help=True)
+
+FromDate = Annotated[str | None, typer.Option("--from", metavar="DATE", help="First local day (the day before --to).")]
+ToDate = Annotated[
+    str | None, typer.Option("--to", metavar="DATE", help="The day after the last local day (today: so yesterday).")
+]
+TimeZone = Annotated[str, typer.Option("--tz", metavar="ZONE", help="Time zone of the days, e.g. Europe/Madrid.")]
+Out = Annotated[
+    str, typer.Option("--out", metavar="DIR|-", help="Folder for the file and its manifest; - prints the CSV.")
+]
+Boundary = Annotated[str, typer.Option("--boundary", metavar="gpu|it|site", help="What energy and grams take in.")]
+Basis = Annotated[
+    str, typer.Option("--basis", metavar="total|computed|output", help="Tokens of $/Mtok, tokens/J and g/Mtok.")
+]
+
+
+@report.command("fleet-day")
+def report_fleet_day(
+    first: FromDate = None,
+    after: ToDate = None,
+    tz: TimeZone = "UTC",
+    out: Out = "-",
+    boundary: Boundary = "it",
+    basis: Basis = "total",
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """A line per local day, fleet and model."""
+    _report("fleet-day", first, after, tz, boundary, basis, out, db, config)
+
+
+@report.command("hourly")
+def report_hourly(
+    first: FromDate = None,
+    after: ToDate = None,
+    tz: TimeZone = "UTC",
+    out: Out = "-",
+    boundary: Boundary = "it",
+    basis: Basis = "total",
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """A line per local hour, fleet and model."""
+    _report("hourly", first, after, tz, boundary, basis, out, db, config)
+
+
+def _report(
+    kind: str, first: str | None, after: str | None, tz: str, boundary: str, basis: str,
+    out: str, db: Path | None, config: Path | None,
+) -> None:  # fmt: skip
+    need_hub("report")
+    from app.commands import report as report_command
+
+    given = {"kind": kind, "from": first, "to": after, "tz": tz, "boundary": boundary, "basis": basis}
+    report_command.write(given, out, db, config)
+
+
 tokens = typer.Typer(help="Tokens of nodes and readers. Needed where hub and agent are on different machines.")
 cli.add_typer(tokens, name="token", no_args_is_help=True)
 
@@ -248,7 +309,7 @@ def agent(
     form: Annotated[JsonFormat, typer.Option("--format", help="of --once: json")] = JsonFormat.json,
     config: ConfigFile = None,
 ) -> None:
-    """Measure this node's GPUs once a second and push to the hub every ten. Runs until SIGTERM."""
+    """Measure this node's GPUs once a second and its engines every five; push every ten. Runs until SIGTERM."""
     from app.commands import agent as agent_command
 
     agent_command.run(hub, token_file, node, nvml_library, spool, config, once=once)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from app.accounting.carbon import GridFactor
 from app.accounting.cost import Rate, owned_usd_per_hour
@@ -17,7 +17,10 @@ from app.errors import ConfigError, UnknownName
 from app.reference.gpus import find_gpu, words
 from app.reference.grid import grid_factor
 from app.reference.tables import checkout_folder, in_checkout
+from app.report_settings import ReportSchedule, ReportSettings
 from app.validation import GramsPerKwh, Number, Pue, Strict, Usd, Whole, describe
+from collectors.engine.targets import EngineTarget, is_index, urls_that_differ
+from collectors.samples import Id
 
 Positive = Annotated[Number, Field(gt=0)]
 NonNegative = Annotated[Number, Field(ge=0)]
@@ -136,6 +139,26 @@ class AgentSettings(Strict):
     nvml_library: str | None = None
     interval_s: Annotated[Number, Field(ge=0.1, le=10)] = 1.0
     push_every_s: Annotated[Number, Field(ge=1, le=300)] = 10.0
+    discover_engines: bool = True
+    scrape_every_s: Annotated[Number, Field(ge=0.5, le=300)] = 5.0
+    engine: Annotated[tuple[EngineTarget, ...], Field(max_length=200), AfterValidator(urls_that_differ)] = ()
+
+
+class ScrapedEngine(EngineTarget):
+    """An engine that the hub reads itself, without an agent. node: under which it appears; the URL's host if None."""
+
+    node: Id | None = None
+
+    @property
+    def node_name(self) -> str:
+        return self.node or self.host
+
+    @field_validator("gpus")
+    @classmethod
+    def _are_uuids(cls, gpus: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if any(is_index(gpu) for gpu in gpus or ()):
+            raise ValueError("GPU UUIDs such as GPU-5f2b3c1d-...: the hub does not know the numbers of another machine")
+        return gpus
 
 
 class Defaults(Strict):
@@ -155,9 +178,12 @@ class Config(Strict):
     defaults: Defaults = Defaults()
     split: SplitSettings = SplitSettings()
     agent: AgentSettings = AgentSettings()
+    reports: ReportSettings = ReportSettings()
+    report: tuple[ReportSchedule, ...] = ()
     zone: tuple[Zone, ...] = ()
     fleet: tuple[Fleet, ...] = ()
     node: tuple[Node, ...] = ()
+    engine: Annotated[tuple[ScrapedEngine, ...], AfterValidator(urls_that_differ)] = ()
 
     def fleet_of_gpu(self, gpu_name: str) -> Fleet | None:
         """The first fleet whose `gpu` pattern matches."""
@@ -178,7 +204,9 @@ class Config(Strict):
     @model_validator(mode="after")
     def _names_agree(self) -> Config:
         names = [fleet.name for fleet in self.fleet]
-        for what, given in (("fleet", names), ("zone", [zone.name.casefold() for zone in self.zone])):
+        zones = [zone.name.casefold() for zone in self.zone]
+        reports = [report.name.casefold() for report in self.report]
+        for what, given in (("fleet", names), ("zone", zones), ("report", reports)):
             doubled = {name for name in given if given.count(name) > 1}
             if doubled:
                 raise ValueError(f"{what} names that differ ({', '.join(sorted(doubled))} appears twice)")
@@ -225,7 +253,12 @@ def _from_its_folder(config: Config, folder: Path) -> Config:
     store = config.store.model_copy(update={"path": placed(config.store.path)})
     split = config.split.model_copy(update={"demand": placed(config.split.demand)})
     files = {"token_file": placed(config.agent.token_file), "spool": placed(config.agent.spool)}
-    return config.model_copy(update={"store": store, "split": split, "agent": config.agent.model_copy(update=files)})
+    agent = config.agent.model_copy(update=files)
+    reports = config.reports.model_copy(update={"folder": placed(config.reports.folder)})
+    report = tuple(one.model_copy(update={"out": placed(one.out)}) for one in config.report)
+    return config.model_copy(
+        update={"store": store, "split": split, "agent": agent, "reports": reports, "report": report}
+    )
 
 
 def _check_zones(config: Config, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -38,7 +39,8 @@ def _line(finding: Any, where: str) -> str:
         return f"{where}: `{key}`: no such key (a misspelling?)"
     if finding["type"] == "missing":
         return f"{where}: `{key}`: the key is missing"
-    given = repr(finding["input"])
+    # What an address carries beside the place it names may be a secret.
+    given = re.sub(r"\?[^'\"\s]+", "?...", re.sub(r"://[^/'\"\s]*@", "://...@", repr(finding["input"])))
     shown = given if len(given) <= 60 else given[:57] + "..."
     return f"{where}: `{key}`: given {shown}; accepted: {_accepted(finding)}"
 

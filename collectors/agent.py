@@ -1,4 +1,4 @@
-"""The agent of a GPU node: reads GPUs and host once a second, spools a batch every few seconds, pushes to the hub."""
+"""The agent of a GPU node: reads GPUs, engines and host, spools a batch every few seconds, pushes to the hub."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from types import FrameType
 from typing import Any, Literal
 
 from collectors.agent_settings import AgentSettings
-from collectors.assembly import HostRows, assemble
+from collectors.assembly import HostRows, Measured, assemble
+from collectors.engine.drain import EngineDrain
 from collectors.host import Host, name_warning, node_id
 from collectors.json_logs import log, set_up
-from collectors.meter import Drain, Meter, MeterMaker, gpu_meter
+from collectors.meter import Drain, EngineMeterMaker, Meter, MeterMaker, engine_meter, gpu_meter
 from collectors.once import once
 from collectors.outbox import Outbox
 from collectors.own_usage import OwnUsage
@@ -39,6 +40,7 @@ class Agent:
         settings: AgentSettings,
         *,
         make_meter: MeterMaker = gpu_meter,
+        make_engine_meter: EngineMeterMaker = engine_meter,
         host: Host | None = None,
         utc_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
@@ -50,6 +52,7 @@ class Agent:
         self._outbox = Outbox(self._spool)
         self._timeline = Timeline(self._spool.state("timeline"))
         self._meter = make_meter(settings, self._spool.state("meter"), self._boot_id)
+        self._engines = make_engine_meter(settings, self._spool.state("engines"), utc_us)
         self._pusher = Pusher(self._spool, settings.hub, token_file=settings.token_file)
         self._usage = OwnUsage()
         self._rows = HostRows()
@@ -71,6 +74,7 @@ class Agent:
         pushing = threading.Thread(target=self._pusher.run, name="pusher", daemon=True)
         self._say_hello()
         self._guarded("starting the GPU meter", self._meter.start)
+        self._guarded("starting the engine meter", self._engines.start)
         pushing.start()
         try:
             self._loop()
@@ -122,12 +126,16 @@ class Agent:
 
     def _spool_batch(self) -> None:
         drain = self._guarded("draining the GPU meter", self._meter.drain)
+        gpus, processes = ((), None) if drain is None else (drain.gpus, drain.processes)
+        engines = self._guarded("draining the engine meter", lambda: self._engines.drain(gpus, processes))
         state = {"meter": self._guarded("the GPU meter's state", self._meter.state)}
-        batch = self._batch(drain)
+        if engines is not None:
+            state["engines"] = engines.state
+        batch = self._batch(drain, engines)
         self._outbox.put(batch, {**state, "timeline": self._timeline.state()})
         self._pusher.wake()
 
-    def _batch(self, drain: Drain | None) -> Batch:
+    def _batch(self, drain: Drain | None, engines: EngineDrain | None) -> Batch:
         now_us = self._utc_us()
         node = Node(
             id=node_id(self._settings.node_id),
@@ -138,7 +146,9 @@ class Agent:
             labels=self._settings.labels,
             status="the GPU meter failed: see the agent's log" if drain is None else drain.status,
         )
-        return assemble(node, drain, self._rows.take(), self._own(now_us, drain), self._host.missing, self._timeline)
+        own = self._own(now_us, drain)
+        measured = Measured(drain, engines, self._rows.take(), own, self._host.missing)
+        return assemble(node, measured, self._timeline)
 
     def _own(self, now_us: int, drain: Drain | None) -> AgentSamples | None:
         try:
@@ -163,6 +173,7 @@ class Agent:
         self._guarded("polling the GPU meter", lambda: self._meter.poll(0.0))
         self._guarded("reading the host", self._read_host)
         self._guarded("spooling a batch", self._spool_batch)
+        self._guarded("stopping the engine meter", self._engines.stop)
         self._guarded("stopping the GPU meter", self._meter.stop)
         self._pusher.stop(LAST_PUSH_S)
         pushing.join(LAST_PUSH_S + 0.5)

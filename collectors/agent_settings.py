@@ -7,8 +7,9 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from platformdirs import user_state_path
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from collectors.engine.targets import EngineTarget, urls_that_differ
 from collectors.samples import Id, Text
 from collectors.spool import DEFAULT_MAX_AGE_S, DEFAULT_MAX_BYTES
 
@@ -21,7 +22,8 @@ class AgentSettings(BaseModel):
     hub: http(s)://host[:port][/prefix]. node_id: stable name of the node, the host name if None. labels: free words
     about the node. token_file: holds the node token. spool_max_bytes, spool_max_age_s: bounds of the spool.
     nvml_library: path of libnvidia-ml, the system's if None. interval_s: seconds between readings. push_every_s:
-    seconds of readings that make a batch.
+    seconds of readings that make a batch. engines: metrics pages to read, beside those that discover_engines finds
+    on this node; each every scrape_every_s.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -36,6 +38,9 @@ class AgentSettings(BaseModel):
     nvml_library: str | None = None
     interval_s: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     push_every_s: Annotated[float, Field(ge=0.5, le=3600)] = 10.0
+    engines: Annotated[tuple[EngineTarget, ...], Field(max_length=200), AfterValidator(urls_that_differ)] = ()
+    discover_engines: bool = True
+    scrape_every_s: Annotated[float, Field(ge=0.5, le=300)] = 5.0
     agent_version: Text = "0"
 
     @field_validator("hub")

@@ -1,11 +1,14 @@
-"""The GPU meter as the agent uses it; collectors/gpu has the real one."""
+"""The meters as the agent uses them; collectors/gpu and collectors/engine have the real ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from collectors.agent_settings import AgentSettings
+from collectors.engine.discovery import Discovery
+from collectors.engine.meter import EngineMeter
 from collectors.samples import Gpu, GpuSamples, Processes
 
 
@@ -56,3 +59,21 @@ def gpu_meter(settings: AgentSettings, state: dict[str, Any] | None, boot_id: st
     from collectors.gpu.process import GpuMeter
 
     return GpuMeter(nvml_library=settings.nvml_library, interval_s=settings.interval_s, state=state, boot_id=boot_id)
+
+
+# (settings, the state stored with the last batch, the node's clock) -> a meter that is not started yet.
+EngineMeterMaker = Callable[[AgentSettings, dict[str, Any] | None, Callable[[], int]], EngineMeter]
+
+
+def engine_meter(settings: AgentSettings, state: dict[str, Any] | None, utc_us: Callable[[], int]) -> EngineMeter:
+    """The meter of the engines that are configured or, unless that is off, found on this node."""
+    hub = urlsplit(settings.hub)
+    port = hub.port or (443 if hub.scheme == "https" else 80)
+    discovery = Discovery(settings.engines, avoid=[(hub.hostname or "", port)], probing=settings.discover_engines)
+    return EngineMeter(
+        settings.engines,
+        discovery=discovery if settings.engines or settings.discover_engines else None,
+        scrape_every_s=settings.scrape_every_s,
+        state=state,
+        utc_us=utc_us,
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from itertools import pairwise
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, model_validator
@@ -133,7 +134,7 @@ class Engine(_Wire):
     def _bounds_ascend(self) -> Engine:
         for name in LATENCY_METRICS:
             bounds = getattr(self, f"{name}_bounds_us")
-            if any(low >= high for low, high in zip(bounds, bounds[1:], strict=False)):
+            if any(low >= high for low, high in pairwise(bounds)):
                 raise ValueError(f"{name}_bounds_us that ascend")
         return self
 

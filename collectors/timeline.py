@@ -1,7 +1,7 @@
 """Places rows in time when the node's clock is set: no moment of the clock is ever told twice.
 
 A row covers (t - dt, t]: t is the wall clock's, dt comes from a clock that is never set. Rows arrive in the order in
-which they were measured. For each series (a GPU, or the host):
+which they were measured. For each series (a GPU, an engine, or the host):
 
 * The clock agrees, or was set forward: the row stays as it is; a step forward leaves a gap between rows.
 * The clock is behind the last row by up to MAX_SLEW_US: the row follows the last one without a gap, and dt is shortened
@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from collectors.samples import GpuSamples, HostSamples
+from collectors.samples import EngineSamples, GpuSamples, HostSamples
 
 MAX_SLEW_US = 60_000_000
 _SLEW = 100  # dt gives up one part in this many
 _MAX_TOLD = 20
 
-TableT = TypeVar("TableT", GpuSamples, HostSamples)
+TableT = TypeVar("TableT", GpuSamples, HostSamples, EngineSamples)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from tests.commands.invoke import wattmix
 COMMANDS = ["serve", "demo", "import", "runs", "split", "status", "agent", "doctor"]
 OPTIONS = {
     "serve": ["--db", "--config", "--host", "--port", "--insecure"],
-    "demo": ["--db", "--port", "--no-browser"],
+    "demo": ["--db", "--port", "--no-browser", "--no-simulation"],
     "status": ["--db", "--config", "--format"],
     "agent": ["--hub", "--token-file", "--node", "--nvml-library", "--spool", "--once", "--format", "--config"],
     "doctor": ["--hub", "--token-file", "--nvml-library", "--config"],

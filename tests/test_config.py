@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from app import config as config_module
 from app.accounting.cost import owned_usd_per_hour
+from app.commands.agent import agent_settings
 from app.config import Config, Fleet, OwnedPrice, RentedPrice, load_config, store_path
 from app.errors import ConfigError, UnknownName, WattmixError
 from app.reference.tables import checkout_folder, data_folder, in_checkout
@@ -65,7 +66,7 @@ def test_the_example_has_every_key_of_the_code_and_no_other() -> None:
 def test_the_walk_over_the_code_sees_both_price_plans() -> None:
     known = set(keys_of(Config))
     assert {"fleet.price(OwnedPrice).life_years", "fleet.price(RentedPrice).usd_per_gpu_hour", "node.match"} <= known
-    assert len(known) == 53
+    assert len(known) == 79
 
 
 def test_the_example_loads_with_what_it_says() -> None:
@@ -190,6 +191,21 @@ def test_a_tilde_in_the_store_s_path_is_the_home_folder(
         (fleet("a", "L4") + fleet("a", "L40"), "fleet names that differ (a appears twice)"),
         (fleet("a", "L4") + "[[node]]\nmatch = '*'\nfleet = 'b'", "node '*' to name a fleet of this file: a"),
         ("[[node]]\nmatch = '*'\nfleet = 'b'", "node '*' to name a fleet of this file: none yet"),
+        ("[[agent.engine]]\nurl = 'vllm:8000'",
+         "`agent.engine[1].url`: given 'vllm:8000'; accepted: an engine's address such as http://127.0.0.1:8000"),
+        ("[[agent.engine]]\nurl = 'http://a'\nkind = 'ollama'",
+         "`agent.engine[1].kind`: given 'ollama'; accepted: 'vllm', 'sglang', 'tgi', 'llama_cpp' or 'triton'"),
+        ("[[agent.engine]]\nurl = 'http://a'\ngpus = ['A100']", "accepted: GPU UUIDs such as"),
+        ("[[agent.engine]]\nurl = 'http://a'\n[[agent.engine]]\nurl = 'http://A/metrics'",
+         "`agent.engine`: given [{'url': 'http://a'}, {'url': 'http://A/metrics'}]; accepted: engines that differ in "
+         "url (http://a/metrics appears twice)"),
+        ("[[agent.engine]]\nurl = 'http://me:hush@a:1?key=hush'",
+         "`agent.engine[1].url`: given 'http://...@a:1?...'; accepted: an engine's address without user, password"),
+        ("[agent]\nscrape_every_s = 0", "`agent.scrape_every_s`: given 0; accepted: a number >= 0.5"),
+        ("[agent]\ndiscover_engines = 'sometimes'", "`agent.discover_engines`: given 'sometimes'; accepted: true or"),
+        ("[[engine]]\nurl = 'http://a'\ngpus = ['0']", "`engine[1].gpus`: given ['0']; accepted: GPU UUIDs"),
+        ("[[engine]]\nmodel = 'm'", "`engine[1].url`: the key is missing"),
+        ("[[engine]]\nurl = 'http://a'\nnodes = 'b'", "`engine[1].nodes`: no such key"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_file_key_value_and_what_is_accepted(tmp_path: Path, text: str, told: str) -> None:
@@ -343,6 +359,19 @@ def test_a_zone_of_the_user_wins_over_the_table_and_is_labelled_so() -> None:
     factor = Config.model_validate({"zone": [zone]}).grid_factor("FR")
     assert (factor.g_per_kwh, factor.basis, factor.method, factor.source) == (12.5, "direct", "user", "contract")
     assert Config().grid_factor("FR").g_per_kwh == 41.44
+
+
+def test_engines_of_the_hub_appear_under_their_node_and_those_of_the_agent_reach_it(tmp_path: Path) -> None:
+    text = "[[engine]]\nurl = 'http://Node8:8000'\n[[engine]]\nurl = 'http://b:1'\nnode = 'rack'\n"
+    text += "[agent]\ndiscover_engines = false\n[[agent.engine]]\nurl = 'http://c:1'\ngpus = ['0']\n"
+    config = load_config(written(tmp_path, text))
+    assert [(engine.url, engine.node_name) for engine in config.engine] == [
+        ("http://node8:8000/metrics", "node8"),
+        ("http://b:1/metrics", "rack"),
+    ]
+    settings = agent_settings(config)
+    assert [(engine.url, engine.gpus) for engine in settings.engines] == [("http://c:1/metrics", ("0",))]
+    assert (settings.discover_engines, settings.scrape_every_s) == (False, 5.0)
 
 
 def test_a_rented_price_has_no_tariff_and_an_owned_one_has() -> None:

@@ -41,34 +41,32 @@ def node_findings(node: Mapping[str, Any], now: datetime) -> Iterator[Finding]:
     age_s, skew_s = node["age_s"], node["skew_s"]
     if age_s is not None and age_s > SILENT_AFTER_S:
         remedy = "is the node up, and its agent running? `wattmix doctor` there says what is wrong"
-        yield _finding("problem", f"no batch for {duration(age_s)}", remedy)
+        yield finding("problem", f"no batch for {duration(age_s)}", remedy)
     if node["status"]:
-        yield _finding("problem", node["status"], "`wattmix doctor` on the node says more")
+        yield finding("problem", node["status"], "`wattmix doctor` on the node says more")
     if skew_s is not None and abs(skew_s) > SKEW_S:
         side = "ahead of" if skew_s > 0 else "behind"
         what = f"its clock is {duration(abs(skew_s))} {side} the hub's"
-        yield _finding("warning", what, "set both clocks by NTP; samples keep the node's own times")
+        yield finding("warning", what, "set both clocks by NTP; samples keep the node's own times")
     if node["twin_seen"] and (now - datetime.fromisoformat(node["twin_seen"])).total_seconds() < TWIN_SHOWN_S:
-        yield _finding(
-            "problem", "two machines send under this name", "give each its own: [agent] node in wattmix.toml"
-        )
+        yield finding("problem", "two machines send under this name", "give each its own: [agent] node in wattmix.toml")
     if node["late_rows"]:
         remedy = "older than raw samples are kept, or from the future: see the node's clock"
-        yield _finding("warning", f"{node['late_rows']} rows were refused for their time", remedy)
+        yield finding("warning", f"{node['late_rows']} rows were refused for their time", remedy)
     if node["skipped_batches"]:
         remedy = "the agent dropped them or set them aside: its log says why"
-        yield _finding("warning", f"{node['skipped_batches']} batches never arrived", remedy)
+        yield finding("warning", f"{node['skipped_batches']} batches never arrived", remedy)
     for what, why in node["missing"].items():
-        yield _finding("note", f"{what} is not measured", why)
+        yield finding("note", f"{what} is not measured", why)
 
 
 def agent_findings(agent: Mapping[str, Any]) -> Iterator[Finding]:
     for name, level, what, remedy in _AGENT_COUNTS:
         if agent.get(name):
-            yield _finding(level, what.format(agent[name]), remedy)
+            yield finding(level, what.format(agent[name]), remedy)
     waiting = agent.get("spool_batches") or 0
     if waiting > CATCHING_UP_BATCHES:
-        yield _finding("note", f"{waiting} batches wait on the node", "it is catching up")
+        yield finding("note", f"{waiting} batches wait on the node", "it is catching up")
 
 
 def gpu_findings(gpu: Mapping[str, Any]) -> list[Finding]:
@@ -76,20 +74,27 @@ def gpu_findings(gpu: Mapping[str, Any]) -> list[Finding]:
     coverage, divergence = gpu["coverage_day"], gpu["divergence_hour"]
     if gpu["status"] != "ok":
         remedy = "the other GPUs go on; see the kernel log, then reset the GPU or reboot"
-        found.append(_finding("problem", f"status: {gpu['status']}", remedy))
+        found.append(finding("problem", f"status: {gpu['status']}", remedy))
     if gpu["energy_method"] is None:
         remedy = "the driver gives neither a counter nor a power; its energy is missing, not 0"
-        found.append(_finding("problem", "no energy source on this device", remedy))
+        found.append(finding("problem", "no energy source on this device", remedy))
     if divergence is not None and abs(divergence) > DIVERGENCE:
         remedy = "one of the two sensors is off; compare with a meter at the socket"
-        found.append(_finding("warning", f"counter and power integral differ by {divergence:+.1%}", remedy))
+        found.append(finding("warning", f"counter and power integral differ by {divergence:+.1%}", remedy))
     if coverage is not None and coverage < COVERAGE:
         remedy = "gaps are bridged by the counter where it went on, else their energy is missing"
-        found.append(_finding("warning", f"samples cover {coverage:.0%} of the last day", remedy))
+        found.append(finding("warning", f"samples cover {coverage:.0%} of the last day", remedy))
     if gpu["mig_enabled"]:
         remedy = "energy is the whole card's, counted once; utilisation is not available"
-        found.append(_finding("note", "MIG is on", remedy))
+        found.append(finding("note", "MIG is on", remedy))
     return found
+
+
+def place(one: Mapping[str, Any]) -> str:
+    """Where something of the health answer is: a node's name, an engine's, or a node's with the GPU's index."""
+    if "engine" in one:
+        return str(one["engine"])
+    return f"{one['node']} GPU {one['gpu']}" if "gpu" in one else str(one["node"])
 
 
 def duration(seconds: float) -> str:
@@ -100,5 +105,5 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _finding(level: Level, what: str, remedy: str) -> Finding:
+def finding(level: Level, what: str, remedy: str) -> Finding:
     return {"level": level, "what": what, "remedy": remedy}

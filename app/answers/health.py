@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from app.answers.engine_findings import engine_findings, engine_level
 from app.answers.findings import agent_findings, gpu_findings, node_findings, node_level
+from app.answers.replicas import engine_names
 from app.store.database import Store
-from app.store.health import gpu_rows, node_rows
+from app.store.health import engine_rows, gpu_rows, node_rows
 from app.units import kwh
 
 DAY_S, HOUR_S = 86_400, 3_600
+# An engine that was not heard of for so long is not shown any more.
+ENGINE_DAYS = 7
 
 
 def health(store: Store, now: datetime) -> dict[str, Any]:
-    """Nodes and GPUs with what was found of each: `level` (problem, warning, note), `what`, and the `remedy`."""
+    """Nodes, GPUs and engines with what was found of each: `level` (problem, warning, note), `what`, the `remedy`."""
     now_s = now.timestamp()
     rows = gpu_rows(store, day_us=int((now_s - DAY_S) * 1e6), hour_us=int((now_s - HOUR_S) * 1e6))
     gpus = [_gpu(row) for row in rows]
     counts = Counter(gpu["node"] for gpu in gpus)
     nodes = [_node(row, counts[row["node"]], now) for row in node_rows(store)]
-    return {"generated_at": now.isoformat(), "nodes": nodes, "gpus": gpus}
+    uuids = {gpu["uuid"] for gpu in gpus}
+    known = engine_rows(store, now - timedelta(days=ENGINE_DAYS))
+    named = zip(known, engine_names(known), strict=True)
+    engines = [_engine(row, name, uuids, now) for row, name in named]
+    return {"generated_at": now.isoformat(), "nodes": nodes, "gpus": gpus, "engines": engines}
 
 
 def _node(row: dict[str, Any], gpu_count: int, now: datetime) -> dict[str, Any]:
@@ -35,6 +43,7 @@ def _node(row: dict[str, Any], gpu_count: int, now: datetime) -> dict[str, Any]:
         lag_s = seen.timestamp() + row["skew_s"] - row["last_sample_us"] / 1e6
     node = {
         "node": row["node"],
+        "simulated": row["simulated"],
         "fleet": row["fleet"],
         "last_seen": seen.isoformat() if seen else None,
         "age_s": age_s,
@@ -65,6 +74,7 @@ def _gpu(row: dict[str, Any]) -> dict[str, Any]:
     divergence = row["check_counter_j"] / integral_j - 1 if integral_j else None
     gpu = {
         "node": row["node"],
+        "simulated": row["simulated"],
         "gpu": row["gpu_index"],
         "uuid": row["uuid"],
         "name": row["name"],
@@ -80,3 +90,26 @@ def _gpu(row: dict[str, Any]) -> dict[str, Any]:
         "divergence_hour": divergence,
     }
     return gpu | {"findings": gpu_findings(gpu)}
+
+
+def _engine(row: dict[str, Any], name: str, measured: set[str], now: datetime) -> dict[str, Any]:
+    gpus: list[str] | None = row["uuids"]
+    node_seen: datetime | None = row["node_seen"]
+    engine = {
+        "node": row["node"],
+        "simulated": row["simulated"],
+        "engine": name,
+        "url": row["url"],
+        "label": row["label"],
+        "model": row["model"],
+        "kind": row["kind"],
+        "version": row["version"],
+        "status": row["status"],
+        "gpus": gpus,
+        "gpus_source": row["gpus_source"],
+        "gpus_not_measured": None if gpus is None else [uuid for uuid in gpus if uuid not in measured],
+        "last_seen": row["last_seen"].isoformat(),
+        "age_s": (now - row["last_seen"]).total_seconds(),
+        "node_age_s": None if node_seen is None else (now - node_seen).total_seconds(),
+    }
+    return engine | {"state": engine_level(engine), "findings": engine_findings(engine)}

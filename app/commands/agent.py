@@ -63,6 +63,9 @@ def agent_settings(
         "nvml_library": str(nvml_library) if nvml_library else given.nvml_library,
         "interval_s": given.interval_s,
         "push_every_s": given.push_every_s,
+        "engines": given.engine,
+        "discover_engines": given.discover_engines,
+        "scrape_every_s": given.scrape_every_s,
         "agent_version": __version__,
     }
     try:

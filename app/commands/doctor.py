@@ -6,33 +6,23 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import requests
 from rich.console import Console
 from rich.text import Text
 
 from app.commands.agent import agent_settings
+from app.commands.checks import Check, Level
+from app.commands.engine_checks import engine_checks
 from app.config import load_config
 from collectors import agent
 from collectors.agent_settings import AgentSettings
 
-Level = Literal["ok", "note", "problem"]
-
 SKEW_S = 5.0
 TIMEOUT_S = 5.0
-_MARKS = {"ok": ("✓", "green"), "note": ("•", "cyan"), "problem": ("✗", "red")}
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing looked at: what was found, and for anything but `ok` what to do."""
-
-    level: Level
-    what: str
-    remedy: str = ""
+_MARKS: dict[Level, tuple[str, str]] = {"ok": ("✓", "green"), "note": ("•", "cyan"), "problem": ("✗", "red")}
 
 
 def run(hub: str | None, token_file: Path | None, nvml_library: Path | None, config_file: Path | None) -> None:
@@ -50,11 +40,12 @@ def run(hub: str | None, token_file: Path | None, nvml_library: Path | None, con
 
 
 def examine(settings: AgentSettings) -> Iterator[Check]:
-    """Every check of this node, the GPUs first."""
+    """Every check of this node, the GPUs first, then the engines."""
     yield from _binding()
     yield from _surroundings()
     reading = agent.once(settings)
     yield from _gpus(reading)
+    yield from engine_checks(reading, is_searching=settings.discover_engines)
     yield from _missing(reading)
     yield from _spool(settings.spool_path)
     yield from _hub(settings)
@@ -106,7 +97,8 @@ def _gpu(gpu: dict[str, Any], name: str) -> Iterator[Check]:
 
 def _missing(reading: dict[str, Any]) -> Iterator[Check]:
     for field, why in reading["missing"].items():
-        yield Check("note", f"{field} is not measured", why)
+        if not field.startswith("engine"):
+            yield Check("note", f"{field} is not measured", why)
 
 
 def _spool(path: Path) -> Iterator[Check]:

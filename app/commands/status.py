@@ -1,4 +1,4 @@
-"""`wattmix status`: nodes and GPUs as tables or JSON."""
+"""`wattmix status`: nodes, engines and GPUs as tables or JSON."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.answers.findings import duration
+from app.answers.engine_findings import engine_gpus
+from app.answers.findings import duration, place
 from app.commands.opening import opened
 from app.config import load_config
 from app.formatting import MISSING, number, percent
 from app.reference.gpus import display_name
 
-_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red", "silent": "red", "note": "cyan"}
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red", "silent": "red", "down": "red", "note": "cyan"}
 
 
 def show(form: str, db: Path | None, config_file: Path | None) -> None:
@@ -33,6 +34,8 @@ def show(form: str, db: Path | None, config_file: Path | None) -> None:
         console.print("No node has sent anything yet. On a GPU node: wattmix agent --hub http://HUB:8501")
         return
     console.print(_nodes(answer["nodes"]))
+    if answer["engines"]:
+        console.print(_engines(answer["engines"]))
     console.print(_gpus(answer["gpus"]))
     for finding in _findings(answer):
         console.print(finding)
@@ -42,7 +45,7 @@ def _nodes(nodes: list[dict[str, Any]]) -> Table:
     table = Table("node", "state", "fleet", "last seen", "lag", "skew", "GPUs", "waiting", "agent", header_style="bold")
     for node in nodes:
         table.add_row(
-            Text(node["node"]),
+            _marked(node["node"], node),
             Text(node["state"], _COLOURS[node["state"]]),
             Text(node["fleet"] or MISSING),
             MISSING if node["age_s"] is None else f"{duration(node['age_s'])} ago",
@@ -53,6 +56,25 @@ def _nodes(nodes: list[dict[str, Any]]) -> Table:
             Text(node["agent_version"] or MISSING),
         )
     return table
+
+
+def _engines(engines: list[dict[str, Any]]) -> Table:
+    table = Table("engine", "state", "model", "kind", "GPUs", "last seen", header_style="bold")
+    for engine in engines:
+        table.add_row(
+            _marked(engine["engine"], engine),
+            Text(engine["state"], _COLOURS[engine["state"]]),
+            Text(engine["model"] or MISSING),
+            Text(" ".join(filter(None, (engine["kind"], engine["version"])))),
+            engine_gpus(engine),
+            f"{duration(engine['age_s'])} ago",
+        )
+    return table
+
+
+def _marked(name: str, one: dict[str, Any]) -> Text:
+    """The name; with the word where its numbers are made up (design law 10)."""
+    return Text.assemble(name, (" simulated", "magenta") if one["simulated"] else "")
 
 
 def _gpus(gpus: list[dict[str, Any]]) -> Table:
@@ -76,8 +98,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _findings(answer: dict[str, Any]) -> Iterable[Text]:
-    for one in [*answer["nodes"], *answer["gpus"]]:
-        where = one["node"] if "state" in one else f"{one['node']} GPU {one['gpu']}"
+    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"]]:
         for finding in one["findings"]:
             colour = _COLOURS[finding["level"]]
-            yield Text.assemble((finding["level"], colour), f" {where}: {finding['what']}. {finding['remedy']}")
+            yield Text.assemble((finding["level"], colour), f" {place(one)}: {finding['what']}. {finding['remedy']}")

@@ -12,6 +12,7 @@ from app.reference.gpus import display_name, find_gpu
 # One hue per kind of card, one shade per number of cards; readable on white and on the dark background.
 _ENTERPRISE = ("#2f7fd6", "#1f5fb0", "#5ea3ec", "#8cc0f5")
 _CONSUMER = ("#f2b134", "#e8862e", "#d65f2f", "#b5432f")
+_FLEETS = ("#2f7fd6", "#e8862e", "#0f9d8a", "#9a6ad6", "#d6497f", "#8a8f98")
 _UNKNOWN = ("#8a8f98", "#6d727b", "#a5aab2", "#565b63")
 _DASHES = {1: "solid", 2: "solid", 4: "dash", 8: "dot"}
 GRID = "rgba(128,140,138,0.25)"
@@ -113,6 +114,25 @@ def alternatives(answers: dict[str, dict[str, Any]]) -> go.Figure:
     figure.update_layout(bargap=0.45)
     figure.update_xaxes(title_text="USD per hour", rangemode="tozero")
     figure.update_yaxes(autorange="reversed")
+    return figure
+
+
+def tokens_by_fleet(history: dict[str, Any], title: str) -> go.Figure:
+    """Tokens/s of each fleet over the last minutes; a gap where nothing of it was seen."""
+    figure = _figure(title)
+    for number, line in enumerate(history["fleets"]):
+        figure.add_scatter(
+            x=history["from"],
+            y=line["tokens_per_s"],
+            name=line["fleet"] or "no fleet",
+            mode="lines",
+            line={"color": _FLEETS[number % len(_FLEETS)], "width": 2},
+            connectgaps=False,
+            hovertemplate="<b>%{y:,.0f} tokens/s</b><br>%{x|%H:%M:%S} UTC",
+        )
+    figure.update_layout(height=HEIGHT_PX - 60)
+    figure.update_xaxes(title_text="UTC", range=[history["from"][0], history["from"][-1]])
+    figure.update_yaxes(title_text="tokens/s", rangemode="tozero")
     return figure
 
 

@@ -11,7 +11,7 @@ if (root := str(Path(__file__).resolve().parent.parent.parent)) not in sys.path:
     sys.path.append(root)
 
 from app.dashboard.frame import show_error_of, source_badge
-from app.dashboard.views import benchmarks, health, split
+from app.dashboard.views import benchmarks, health, live, reports, split
 
 st.set_page_config(page_title="Wattmix", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 
@@ -23,7 +23,9 @@ PAGES = [
         url_path="benchmarks",
         default=True,
     ),
+    st.Page(show_error_of(live.page), title="Live", icon=":material/monitoring:", url_path="live"),
     st.Page(show_error_of(split.page), title="Split", icon=":material/call_split:", url_path="split"),
+    st.Page(show_error_of(reports.page), title="Reports", icon=":material/description:", url_path="reports"),
     st.Page(show_error_of(health.page), title="Health", icon=":material/monitor_heart:", url_path="health"),
 ]
 

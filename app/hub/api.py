@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any, cast, get_args
 
 from starlette.concurrency import run_in_threadpool
@@ -14,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app import __version__
+from app.answers.live import WINDOW_S, WINDOWS_S
 from app.answers.runs import Assume, rows_as_csv
 from app.backend import LocalBackend
 from app.errors import BadParameter, DemandError, Forbidden, ImportFileError, Overloaded, UnknownName, WattmixError
@@ -21,6 +23,8 @@ from app.hub.auth import Gate, is_local
 from app.hub.body import read_body
 from app.hub.ingest import Ingest
 from app.hub.metrics import HubMetrics
+from app.hub.parameters import one_of, parameters, past_moment, whole_number
+from app.hub.report_api import ReportApi
 from app.split.demand import parse_demand
 from app.split.scenario import what_if
 from app.store.schema import SCHEMA_VERSION
@@ -40,6 +44,7 @@ class Api:
         self._gate = gate
         self._ingest = ingest
         self._metrics = metrics
+        self._reports = ReportApi(backend)
 
     def routes(self) -> list[Route]:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -48,6 +53,7 @@ class Api:
             Route("/healthz", _told(self.healthz), methods=["GET"]),
             Route("/metrics", _told(self._read(self.metrics)), methods=["GET"]),
             Route("/api/v1/health", _told(self._read(self.get_health)), methods=["GET"]),
+            Route("/api/v1/live", _told(self._read(self.get_live)), methods=["GET"]),
             Route("/api/v1/tokens", _told(_only_here(self.get_tokens)), methods=["GET"]),
             Route("/api/v1/tokens", _told(_only_here(self.post_token)), methods=["POST"]),
             Route("/api/v1/tokens/{token_id}", _told(_only_here(self.delete_token)), methods=["DELETE"]),
@@ -56,6 +62,10 @@ class Api:
             Route("/api/v1/study", _told(self._read(self.get_study)), methods=["GET"]),
             Route("/api/v1/split", _told(self._read(self.get_split)), methods=["GET"]),
             Route("/api/v1/split", _told(self._read(self.post_split)), methods=["POST"]),
+            Route("/api/v1/report", _told(self._read(self._reports.get_report)), methods=["GET"]),
+            Route("/api/v1/reports", _told(self._read(self._reports.get_reports)), methods=["GET"]),
+            Route("/api/v1/reports/{name}/run", _told(_only_here(self._reports.post_run)), methods=["POST"]),
+            Route("/api/v1/reports/{name}/files/{file}", _told(self._read(self._reports.get_file)), methods=["GET"]),
             Route("/api/{rest:path}", _told(_no_such_route), methods=every),
         ]
 
@@ -86,8 +96,14 @@ class Api:
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def get_health(self, request: Request) -> Response:
-        _parameters(request, set())
+        parameters(request, set())
         return JSONResponse(await run_in_threadpool(self._backend.health))
+
+    async def get_live(self, request: Request) -> Response:
+        given = parameters(request, {"window_s", "at"})
+        window_s = whole_number("window_s", given.get("window_s", str(WINDOW_S)), *WINDOWS_S)
+        at = past_moment("at", given["at"], datetime.now(UTC)) if "at" in given else None
+        return JSONResponse(await run_in_threadpool(self._backend.live, window_s=window_s, at=at))
 
     async def get_tokens(self, request: Request) -> Response:
         return JSONResponse({"tokens": await run_in_threadpool(self._backend.list_tokens)})
@@ -95,7 +111,7 @@ class Api:
     async def post_token(self, request: Request) -> Response:
         wanted = _json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
         name, node = wanted.get("name"), wanted.get("node")
-        scope = _one_of("scope", str(wanted.get("scope", "node")), get_args(Scope))
+        scope = one_of("scope", str(wanted.get("scope", "node")), get_args(Scope))
         if not isinstance(name, str) or not name or not isinstance(node, str | None):
             raise BadParameter("body: `name` is text of at least one letter, `node` text or null")
         token = await run_in_threadpool(self._backend.create_token, name, cast(Scope, scope), node)
@@ -106,9 +122,9 @@ class Api:
         return JSONResponse({"revoked": request.path_params["token_id"]})
 
     async def get_runs(self, request: Request) -> Response:
-        given = _parameters(request, {"model", "gpu", "assume", "format"})
-        assume = _one_of("assume", given.get("assume", "corrected"), get_args(Assume))
-        form = _one_of("format", given.get("format", "json"), ("json", "csv"))
+        given = parameters(request, {"model", "gpu", "assume", "format"})
+        assume = one_of("assume", given.get("assume", "corrected"), get_args(Assume))
+        form = one_of("format", given.get("format", "json"), ("json", "csv"))
         rows = await run_in_threadpool(
             self._backend.run_rows, model=given.get("model"), gpu=given.get("gpu"), assume=cast(Assume, assume)
         )
@@ -126,14 +142,14 @@ class Api:
         return JSONResponse({"new": added.new, "known": added.known})
 
     async def get_study(self, request: Request) -> Response:
-        _parameters(request, set())
+        parameters(request, set())
         findings = await run_in_threadpool(self._backend.study)
         if findings is None:
             raise UnknownName("the store does not hold the study's runs; `wattmix demo` starts with them")
         return JSONResponse(findings)
 
     async def get_split(self, request: Request) -> Response:
-        demand = what_if(self._backend.default_demand(), _parameters(request, None))
+        demand = what_if(self._backend.default_demand(), parameters(request, None))
         return JSONResponse(await run_in_threadpool(self._backend.split, demand))
 
     async def post_split(self, request: Request) -> Response:
@@ -177,20 +193,3 @@ def _told(handler: Handler) -> Handler:
             return JSONResponse({"error": str(error)}, status_code=error.http_status, headers=headers)
 
     return endpoint
-
-
-def _parameters(request: Request, accepted: set[str] | None) -> Mapping[str, str]:
-    """The query parameters, each given once; None accepts any name (the callee checks)."""
-    names = [name for name, _ in request.query_params.multi_items()]
-    for name in names:
-        if accepted is not None and name not in accepted:
-            raise BadParameter(f"query `{name}`: no such parameter; accepted: {', '.join(sorted(accepted)) or 'none'}")
-        if names.count(name) > 1:
-            raise BadParameter(f"query `{name}`: given twice")
-    return request.query_params
-
-
-def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> str:
-    if value not in accepted:
-        raise BadParameter(f"query `{name}`: given {value!r}; accepted: {', '.join(accepted)}")
-    return value

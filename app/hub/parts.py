@@ -1,4 +1,4 @@
-"""A hub's parts put together over an open store: writer, background jobs, tokens and routes."""
+"""A hub's parts put together over an open store: writer, background jobs, scraper, tokens and routes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from app.hub.auth import Gate
 from app.hub.ingest import Ingest
 from app.hub.jobs import Jobs
 from app.hub.metrics import HubMetrics
+from app.hub.scheduler import Scheduler
+from app.hub.scraper import HubScraper
 from app.store.database import Store
 from app.store.writer import SampleWriter
 
@@ -17,13 +19,23 @@ class HubParts:
     """`close` ends the threads and commits what is queued; the store stays open."""
 
     def __init__(self, store: Store, config: Config) -> None:
+        self.scraper = HubScraper.from_config(config, store.path)
         self.backend = LocalBackend(store, config)
         self.writer = SampleWriter(store, raw_days=config.store.raw_days)
         self.jobs = Jobs(store, self.writer, config)
+        self.scheduler = Scheduler(store, config, self.backend.account)
         self.gate = Gate(store)
         self.backend.tokens_changed = self.gate.refresh
         self.api = Api(self.backend, Ingest(self.writer, self.gate), HubMetrics(self.writer, self.jobs), self.gate)
 
+    def on_listening(self, address: str) -> None:
+        """The hub takes connections. address: as this machine reaches it."""
+        if self.scraper is not None:
+            self.scraper.start(address)
+
     def close(self) -> None:
+        if self.scraper is not None:
+            self.scraper.close()
+        self.scheduler.close()
         self.jobs.close()
         self.writer.close()

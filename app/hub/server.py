@@ -30,6 +30,7 @@ from app.store.hub_file import HubFile, remove_hub_file, write_hub_file
 
 GRACEFUL_STOP_S = 3
 OUR_PATHS = ("/api/", "/healthz", "/metrics")
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  read from the settings, not bound to here
 
 
 def run_hub(
@@ -42,11 +43,19 @@ def run_hub(
     listener = listen(host, port, insecure=insecure)
     address = f"http://{_bracketed(host)}:{listener.getsockname()[1]}"
     parts = HubParts(store, config)
+    sockets, near = [listener], address
+    if parts.scraper is not None:
+        sockets, near = reached_from_here(host, listener)
+
+    def started() -> None:
+        parts.on_listening(near)
+        on_ready(address)
+
     serve_from(parts.backend)
     write_hub_file(store.path, HubFile(os.getpid(), address))
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(_app(parts.api, host, port), listener, lambda: on_ready(address)))
+            runner.run(_serve(_app(parts.api, host, port), sockets, started))
     finally:
         remove_hub_file(store.path)
         serve_from(None)
@@ -71,6 +80,20 @@ def listen(host: str, port: int, *, insecure: bool) -> socket.socket:
         listener.close()
         raise HubError(f"cannot listen on {host}:{port}: {problem.strerror}. Choose another with --port.") from None
     return listener
+
+
+def reached_from_here(host: str, listener: socket.socket) -> tuple[list[socket.socket], str]:
+    """The sockets to serve, and an address at which the hub sees its own requests come from loopback: no token needed.
+
+    A hub that listens on one outer address alone gets a second socket for that.
+    """
+    port = listener.getsockname()[1]
+    if _is_loopback(host):
+        return [listener], f"http://{_bracketed(host)}:{port}"
+    if host in _EVERYWHERE:
+        return [listener], f"http://{_EVERYWHERE[host]}:{port}"
+    inner = listen("127.0.0.1", 0, insecure=False)
+    return [listener, inner], f"http://127.0.0.1:{inner.getsockname()[1]}"
 
 
 def _app(api: Api, host: str, port: int) -> ASGIApp:
@@ -101,7 +124,7 @@ def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-async def _serve(app: ASGIApp, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+async def _serve(app: ASGIApp, sockets: list[socket.socket], on_ready: Callable[[], None]) -> None:
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, workers=1, timeout_graceful_shutdown=GRACEFUL_STOP_S, lifespan="on"
     )
@@ -109,7 +132,7 @@ async def _serve(app: ASGIApp, listener: socket.socket, on_ready: Callable[[], N
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
-    await server.serve(sockets=[listener])
+    await server.serve(sockets=sockets)
     if not server.started:
         raise HubError("the hub did not start; the lines above say why")
 

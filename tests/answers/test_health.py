@@ -12,7 +12,24 @@ from app.config import Config
 from app.store.database import Store
 from app.store.membership import assign_fleets
 from app.store.rollup import roll_up
-from tests.batches import CARD, DAY, HOUR, MINUTE, SECOND, T0, Clock, at, batch, gpu, put, seconds, writing
+from tests.batches import (
+    CARD,
+    DAY,
+    HOUR,
+    MINUTE,
+    MODEL,
+    SECOND,
+    T0,
+    URL,
+    Clock,
+    at,
+    batch,
+    engine,
+    gpu,
+    put,
+    seconds,
+    writing,
+)
 
 NOW = T0 + 3 * DAY
 
@@ -32,7 +49,9 @@ def words(one: dict[str, Any]) -> list[str]:
 
 
 def test_an_empty_store_has_no_nodes(store: Store) -> None:
-    assert health(store, at(NOW)) == {"generated_at": at(NOW).isoformat(), "nodes": [], "gpus": []}
+    assert health(store, at(NOW)) == {
+        "generated_at": at(NOW).isoformat(), "nodes": [], "gpus": [], "engines": [],
+    }  # fmt: skip
 
 
 def test_a_node_that_is_well(store: Store) -> None:
@@ -51,9 +70,10 @@ def test_a_node_that_is_well(store: Store) -> None:
     assert node.pop("lag_s") == pytest.approx(2.0)  # sent at -3 s, newest sample of -5 s, both by its own clock
     assert node.pop("agent")["spool_batches"] == 2
     assert node == {
-        "node": "node-7", "fleet": "cheap", "last_seen": at(NOW - 4 * SECOND).isoformat(), "age_s": 4.0,
-        "agent_version": "0.1.0", "driver_version": "570.1", "boot_id": "b1", "status": None, "gpus": 1, "late_rows": 0,
-        "skipped_batches": 0, "labels": {"rack": "7"}, "missing": {}, "twin_seen": None, "state": "ok", "findings": [],
+        "node": "node-7", "simulated": False, "fleet": "cheap", "last_seen": at(NOW - 4 * SECOND).isoformat(),
+        "age_s": 4.0, "agent_version": "0.1.0", "driver_version": "570.1", "boot_id": "b1", "status": None, "gpus": 1,
+        "late_rows": 0, "skipped_batches": 0, "labels": {"rack": "7"}, "missing": {}, "twin_seen": None, "state": "ok",
+        "findings": [],
     }  # fmt: skip
     json.dumps(answer, allow_nan=False)
 
@@ -134,3 +154,59 @@ def test_a_lost_gpu_and_one_in_mig_mode(store: Store) -> None:
         put(taking, batch(1, gpus=cards))
     found = health(store, at(NOW))["gpus"]
     assert [words(one) for one in found] == [["problem: status: lost"], ["note: MIG is on"]]
+
+
+# Engines
+
+
+def test_an_engine_that_is_well(store: Store) -> None:
+    with writing(store, Clock(NOW - 4 * SECOND)) as taking:
+        put(taking, batch(1, engines=[engine(version="0.32.0")], sent_at_us=NOW))
+    assert only(health(store, at(NOW)), "engines") == {
+        "node": "node-7", "simulated": False, "engine": "node-7:8000", "url": URL, "label": "", "model": MODEL,
+        "kind": "vllm", "version": "0.32.0", "status": "ok", "gpus": ["node-7-0"], "gpus_source": "config",
+        "gpus_not_measured": [], "last_seen": at(NOW - 4 * SECOND).isoformat(), "age_s": 4.0, "node_age_s": 4.0,
+        "state": "ok", "findings": [],
+    }  # fmt: skip
+
+
+def test_engines_that_are_down_silent_and_without_gpus(store: Store) -> None:
+    """Of a silent node the node's own finding says enough."""
+    clock = Clock(NOW - 5 * MINUTE)
+    with writing(store, clock) as taking:
+        put(taking, batch(1, node="a-silent", engines=[engine()], sent_at_us=clock.us))
+        put(taking, batch(1, node="b-left", engines=[engine(url=URL + "2")], sent_at_us=clock.us))
+        clock.us = NOW
+        put(taking, batch(2, node="b-left", sent_at_us=NOW))
+        put(taking, batch(1, node="c-down", engines=[engine(status="connection refused", gpus=None)], sent_at_us=NOW))
+        put(taking, batch(1, node="d-unknown", engines=[engine(gpus=None)], sent_at_us=NOW))
+        put(taking, batch(1, node="e-elsewhere", engines=[engine(gpus=["node-7-0", "gone"])], sent_at_us=NOW))
+        put(taking, batch(1, sent_at_us=NOW))
+    answer = health(store, at(NOW))
+    json.dumps(answer, allow_nan=False)
+    assert {one["node"]: (one["state"], words(one)) for one in answer["engines"]} == {
+        "a-silent": ("silent", []),
+        "b-left": ("silent", ["warning: not read for 5 min"]),
+        "c-down": ("down", ["problem: engine down: connection refused"]),
+        "d-unknown": ("warning", ["warning: GPUs unknown"]),
+        "e-elsewhere": ("warning", ["warning: GPUs not measured: gone"]),
+    }
+
+
+def test_an_engine_is_shown_for_a_week_and_one_that_was_replaced_is_not(store: Store) -> None:
+    clock = Clock(NOW)
+    with writing(store, clock) as taking:
+        put(taking, batch(1, engines=[engine(model="org/old")]))
+        clock.us += MINUTE
+        put(taking, batch(2, engines=[engine()]))
+    assert [one["model"] for one in health(store, at(clock.us))["engines"]] == [MODEL]
+    assert len(health(store, at(clock.us + 7 * DAY - SECOND))["engines"]) == 1
+    assert health(store, at(clock.us + 7 * DAY))["engines"] == []
+
+
+def test_simulated_nodes_gpus_and_engines_are_marked(store: Store) -> None:
+    """Law 10."""
+    with writing(store, Clock(NOW)) as taking:
+        put(taking, batch(1, engines=[engine()], simulated=True))
+    answer = health(store, at(NOW))
+    assert [only(answer, what)["simulated"] for what in ("nodes", "gpus", "engines")] == [True, True, True]

@@ -1,4 +1,4 @@
-"""What the agent costs on a node with eight GPUs, beside nvitop-exporter on the same fake driver."""
+"""What the agent costs on a node with eight GPUs and eight engines, beside nvitop-exporter on the same fake driver."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import requests
@@ -19,7 +21,7 @@ from tests.conftest import ROOT
 from tests.fakenvml.build import ADA, FakeDriver, build
 from tests.hub_process import free_port
 
-GPUS, MEASURE_S, SETTLE_S = 8, 40.0, 8.0
+GPUS, ENGINES, MEASURE_S, SETTLE_S = 8, 8, 40.0, 8.0
 
 
 def cost() -> list[Line]:
@@ -33,20 +35,46 @@ def cost() -> list[Line]:
         ]
         driver.write()
         environment = os.environ | {"FAKENVML_CONF": str(driver.conf), "PYTHONPATH": str(ROOT)}
-        with hub(folder) as (port, _):
-            cpu, memory = _measure(
-                [sys.executable, "-m", "app", "agent", "--hub", f"http://127.0.0.1:{port}", "--spool",
-                 str(folder / "spool.db"), "--nvml-library", str(driver.library)], environment, folder,
-            )  # fmt: skip
+        cpu, _ = _agent(driver, environment, folder, ports=[])
+        ports = [free_port() for _ in range(ENGINES)]
+        with _engines(ports, environment, folder):
+            with_engines, memory = _agent(driver, environment, folder, ports=ports)
         peer = _nvitop(driver, environment, folder)
     samples = GPUS * MEASURE_S
     per_sample = 1e6 * cpu / samples
     peer_per_sample = None if peer is None else 1e6 * peer / samples
+    both = "both of its processes"
     return [
-        Line("agent, 8 GPUs at 1 Hz", 100 * cpu / MEASURE_S, "% of a core", "<= 2", note="both of its processes"),
-        Line("agent, memory of both processes", memory, "MB", "<= 80"),
+        Line("agent, 8 GPUs at 1 Hz", 100 * cpu / MEASURE_S, "% of a core", "<= 2", note=both),
+        Line("agent, 8 GPUs at 1 Hz and 8 engines every 5 s", 100 * with_engines / MEASURE_S, "% of a core", "<= 2",
+             note=f"{both}; pages of vLLM 0.32"),
+        Line("agent, memory of both processes", memory, "MB", "<= 80", note="with the engines"),
         Line("agent, CPU per GPU sample", per_sample, "us", "below the peer's", peer_per_sample, "nvitop-exporter"),
-    ]
+    ]  # fmt: skip
+
+
+def _agent(driver: FakeDriver, environment: dict[str, str], folder: Path, *, ports: list[int]) -> tuple[float, float]:
+    """(CPU seconds of MEASURE_S, resident MB) of an agent that pushes to a hub of its own."""
+    run = folder / f"with {len(ports)} engines"
+    run.mkdir()
+    engines = "".join(f'[[agent.engine]]\nurl = "http://127.0.0.1:{port}"\n' for port in ports)
+    (run / "wattmix.toml").write_text(f"[agent]\ndiscover_engines = {str(bool(ports)).lower()}\n{engines}")
+    with hub(run) as (port, _):
+        return _measure(
+            [sys.executable, "-m", "app", "agent", "--hub", f"http://127.0.0.1:{port}", "--spool",
+             str(run / "spool.db"), "--nvml-library", str(driver.library)], environment, run,
+        )  # fmt: skip
+
+
+@contextmanager
+def _engines(ports: list[int], environment: dict[str, str], folder: Path) -> Iterator[None]:
+    command = [sys.executable, "-m", "tests.bench.engine_pages", *map(str, ports)]
+    process = subprocess.Popen(command, env=environment, cwd=folder)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(15)
 
 
 def _measure(command: list[str], environment: dict[str, str], folder: Path) -> tuple[float, float]:

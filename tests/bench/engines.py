@@ -24,7 +24,7 @@ def scrape() -> list[Line]:
 
 
 def _compare(version: str) -> list[Line]:
-    page, source = _page(version)
+    page, source = page_of(version)
     differences = Differences()
     moment = 0
 
@@ -43,7 +43,7 @@ def _compare(version: str) -> list[Line]:
                  "prometheus_client", note)]  # fmt: skip
 
 
-def _page(version: str) -> tuple[str, str]:
+def page_of(version: str) -> tuple[str, str]:
     """A captured page where the captures are beside this checkout, else one that is built alike but shorter."""
     capture = CAPTURES / PAGES[version] / "load_end.prom"
     if capture.is_file():

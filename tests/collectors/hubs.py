@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from collectors.samples import decode
+from collectors.samples import Batch, decode
 
 
 @dataclass
@@ -20,6 +20,7 @@ class Hub:
 
     address: str = ""
     taken: list[int] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
     duplicates: int = 0
     requests: int = 0
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -32,6 +33,7 @@ class Hub:
             self.duplicates += 1
         else:
             self.taken.append(batch.sequence)
+            self.batches.append(batch)
         return batch.sequence
 
 

@@ -19,10 +19,15 @@ import pytest
 from pydantic import ValidationError
 
 from collectors.agent import Agent, AgentSettings, once
+from collectors.engine.drain import EngineDrain
+from collectors.engine.meter import EngineMeter
 from collectors.json_logs import JsonFormatter
-from collectors.samples import Batch, decode
+from collectors.meter import engine_meter
+from collectors.samples import Batch, Engine, decode
 from collectors.spool import Spool
 from collectors.spool_file import SpoolBusy
+from tests.collectors.engine.pages import Work, vllm_page
+from tests.collectors.engine.servers import Server, server
 from tests.collectors.hubs import hub
 from tests.collectors.meters import FakeMeter, fake_meter
 
@@ -45,6 +50,7 @@ def settings_for(tmp_path: Path, address: str = NOWHERE, **changes: Any) -> Agen
         "interval_s": 0.1,
         "push_every_s": 0.5,
         "agent_version": "1.2.3",
+        "discover_engines": False,
     }
     return AgentSettings(**(given | changes))
 
@@ -250,6 +256,126 @@ def test_kill_9_in_the_middle_loses_nothing_that_was_spooled_and_doubles_nothing
     assert spooled(tmp_path / "spool.db") == []
 
 
+# Engines
+
+
+def counted(tokens: int) -> str:
+    return vllm_page("0.32.0", Work(prompt_tokens=tokens, running=1))
+
+
+def prompt_tokens(batches: list[Batch]) -> int:
+    tables = [batch.engine_samples for batch in batches if batch.engine_samples is not None]
+    return sum(tokens or 0 for table in tables for tokens in table.prompt_tokens)
+
+
+def read_again(here: Server, times: int = 2) -> None:
+    count = len(here.requests)
+    wait_for(lambda: len(here.requests) >= count + times)
+
+
+def test_engines_and_what_they_did_are_in_the_batch(tmp_path: Path):
+    with server(text=counted(100)) as here:
+        settings = settings_for(tmp_path, engines=[{"url": here.address, "gpus": ["0"]}], scrape_every_s=0.5)
+        agent = Agent(settings, make_meter=fake_meter)
+
+        def done() -> bool:
+            if agent._spool.figures().batches == 1:
+                here.bodies["/metrics"] = counted(142)
+            return agent._spool.figures().batches >= 4
+
+        run_until(agent, done)
+    batches = spooled(tmp_path / "spool.db")
+    (engine,) = batches[-1].engines
+    assert (engine.url, engine.label, engine.model, engine.kind) == (here.url, "0", "tiny-llama", "vllm")
+    # By index 0 of the batch's own GPUs.
+    assert (engine.gpus, engine.gpus_source) == ([batches[-1].gpus[0].uuid], "config")
+    assert prompt_tokens(batches) == 42
+    rows = [
+        row
+        for batch in batches
+        if batch.engine_samples is not None
+        for row in zip(batch.engine_samples.t_us, batch.engine_samples.dt_us, strict=True)
+    ]
+    assert all(later[0] - later[1] >= earlier[0] for earlier, later in itertools.pairwise(rows))
+
+
+def test_a_hung_engine_holds_up_neither_batches_nor_another_engine(tmp_path: Path):
+    with server("hang") as hung, server(text=counted(1)) as here:
+        engines = [{"url": hung.address}, {"url": here.address}]
+        agent = Agent(settings_for(tmp_path, engines=engines, scrape_every_s=0.5), make_meter=fake_meter)
+        began = time.monotonic()
+        run_until(agent, lambda: agent._spool.figures().batches >= 4)
+        assert time.monotonic() - began < 5.0
+    assert len(hung.requests) == 1
+    assert len(here.requests) >= 3
+    assert [engine.status for engine in spooled(tmp_path / "spool.db")[-1].engines] == ["ok"]
+
+
+@pytest.mark.parametrize("broken", ["start", "drain", "stop"])
+def test_a_broken_engine_meter_stops_no_other_reading(tmp_path: Path, broken: str):
+    def make(settings: AgentSettings, state: dict[str, Any] | None, utc_us: Callable[[], int]) -> EngineMeter:
+        meter = engine_meter(settings, state, utc_us)
+        setattr(meter, broken, lambda *_: 1 / 0)
+        return meter
+
+    agent = Agent(settings_for(tmp_path), make_meter=fake_meter, make_engine_meter=make)
+    run_until(agent, lambda: agent._spool.figures().batches >= 2)
+    batch = spooled(tmp_path / "spool.db")[0]
+    assert batch.gpu_samples is not None
+    assert batch.host_samples is not None
+
+
+def test_engine_rows_that_do_not_fit_the_wire_are_left_out_with_a_reason(tmp_path: Path):
+    class Wrong(EngineMeter):
+        def drain(self, *_: Any, **__: Any) -> EngineDrain:
+            engine = Engine(url="http://a/metrics", kind="vllm")
+            return EngineDrain(engines=[engine, engine])
+
+    agent = Agent(settings_for(tmp_path), make_meter=fake_meter, make_engine_meter=lambda *_: Wrong([]))
+    run_until(agent, lambda: agent._spool.figures().batches >= 1)
+    batch = spooled(tmp_path / "spool.db")[0]
+    assert (batch.engines, batch.node.status) == ([], None)
+    assert batch.gpu_samples is not None
+    assert "engines that differ in url" in batch.missing["engines"]
+
+
+def test_kill_9_between_scrapes_loses_and_doubles_no_token(tmp_path: Path):
+    with hub() as here, server(text=counted(1_000)) as engine:
+        engines = [{"url": engine.address}]
+        settings = settings_for(tmp_path, here.address, engines=engines, scrape_every_s=0.5, push_every_s=0.7)
+        for number, delay_s in enumerate((1.3, 0.8, 1.6), 1):
+            here.script = ["commit-then-cut", "500"]
+            process = start_agent(settings)
+            read_again(engine)
+            # From the first look that is in the spool on, every token counts.
+            wait_for(lambda: any(batch.engines for batch in here.batches))
+            engine.bodies["/metrics"] = counted(1_000 + number * 10)
+            time.sleep(delay_s)
+            process.kill()
+            process.communicate()
+            # Done while no agent looked.
+            engine.bodies["/metrics"] = counted(1_000 + number * 10 + 5)
+        here.script = []
+        process = start_agent(settings)
+        count = len(here.taken)
+        wait_for(lambda: len(here.taken) >= count + 3)
+        process.terminate()
+        process.communicate(timeout=10)
+        assert here.taken == list(range(1, len(here.taken) + 1))
+        assert prompt_tokens(here.batches) == 35
+    assert spooled(tmp_path / "spool.db") == []
+
+
+def test_a_full_reading_has_the_engines(tmp_path: Path):
+    with server(text=counted(5)) as here:
+        settings = settings_for(tmp_path, engines=[{"url": here.address, "gpus": ["0"]}], interval_s=0.5)
+        reading = json.loads(json.dumps(once(settings, make_meter=fake_meter)))
+    (engine,) = reading["engines"]
+    assert (engine["kind"], engine["model"], engine["status"]) == ("vllm", "tiny-llama", "ok")
+    assert engine["sample"]["running"] == 1
+    assert engine["gpus"] == [reading["gpus"][0]["uuid"]]
+
+
 def test_a_node_without_a_driver_is_told_with_its_reason(tmp_path: Path):
     with hub() as here:
         settings = settings_for(tmp_path, here.address, nvml_library=str(tmp_path / "no-such-library.so"))
@@ -293,6 +419,9 @@ def test_a_full_reading_without_a_driver_says_why(tmp_path: Path):
         ({"spool_max_age_s": 8 * 86400}, "spool_max_age_s"),
         ({"labels": {"a": "x" * 501}}, "labels"),
         ({"colour": "red"}, "colour"),
+        ({"engines": [{"url": "http://a:1"}, {"url": "http://A:1/metrics"}]}, "appears twice"),
+        ({"engines": [{"url": "http://user:hush@a"}]}, "without user"),
+        ({"scrape_every_s": 0}, "scrape_every_s"),
     ],
 )
 def test_wrong_settings_are_named(tmp_path: Path, changes: dict[str, Any], says: str):

@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 
 from collectors.samples import (
     ENERGY_METHODS,
+    LATENCY_METRICS,
     MAX_ROWS,
     AgentSamples,
     Batch,
+    Engine,
+    EngineSamples,
     Gpu,
     GpuSamples,
     HostSamples,
@@ -67,7 +70,46 @@ nodes = st.builds(
     agent_version=texts,
     sent_at_us=times,
     labels=st.dictionaries(ids, texts, max_size=50),
+    simulated=st.booleans(),
 )
+bounds = st.lists(st.integers(1, 2**53), max_size=5, unique=True).map(sorted)
+engines = st.lists(
+    st.builds(
+        Engine,
+        url=ids,
+        label=texts,
+        model=st.none() | ids,
+        kind=st.sampled_from(["vllm", "sglang", "tgi", "llama_cpp", "triton"]),
+        version=st.none() | texts,
+        started_us=st.none() | times,
+        gpus=st.none() | st.lists(st.from_regex(r"[0-9a-z.:_\-/]{1,40}", fullmatch=True), max_size=3),
+        gpus_source=st.sampled_from([None, "config", "processes", "environment"]),
+        labels=st.dictionaries(ids, texts, max_size=3),
+        status=texts,
+        **{f"{metric}_bounds_us": bounds for metric in LATENCY_METRICS},
+    ),
+    max_size=3,
+    unique_by=lambda engine: engine.key,
+)
+_COUNTS_31 = {"finished_stop", "finished_length", "finished_aborted", "finished_failed", "rejected", "preemptions",
+              "running", "waiting"}  # fmt: skip
+
+
+def engine_table(these: list[Engine], rows: int, draw: Any) -> EngineSamples:
+    """Rows of these engines, with buckets as many as each one's bounds make."""
+    whose = draw(st.lists(st.integers(0, len(these) - 1), min_size=rows, max_size=rows))
+    cells: dict[str, Any] = {"t_us": times, "dt_us": intervals, "kv_usage_ppm": st.none() | st.integers(0, 1_000_000)}
+    columns: dict[str, list[Any]] = {"engine": whose}
+    for name in EngineSamples.model_fields:
+        if name.endswith("_buckets"):
+            lengths = [len(getattr(these[one], name.replace("_buckets", "_bounds_us"))) + 1 for one in whose]
+            columns[name] = [
+                draw(st.none() | st.lists(st.integers(0, 2**31 - 1), min_size=n, max_size=n)) for n in lengths
+            ]
+        elif name != "engine":
+            cell = cells.get(name, count31 if name in _COUNTS_31 else count63)
+            columns[name] = draw(st.lists(cell, min_size=rows, max_size=rows))
+    return EngineSamples(**columns)
 
 
 def table(kind: type, rows: int, draw: Any, **columns: Any) -> Any:
@@ -81,12 +123,15 @@ def batches(draw: Any) -> Batch:
     rows = st.integers(0, 5)
     time_columns = {"t_us": times, "dt_us": intervals}
     node = draw(nodes)
+    serving = draw(engines)
     return Batch(
         agent=node.id,
         epoch=draw(st.from_regex(r"[0-9a-f]{32}", fullmatch=True)),
         sequence=draw(st.integers(1, 2**53)),
         node=node,
         gpus=these,
+        engines=serving,
+        engine_samples=engine_table(serving, draw(rows), draw) if serving else None,
         gpu_samples=draw(st.none()) if draw(st.booleans()) else table(
             GpuSamples, draw(rows), draw, gpu=position, **time_columns, energy_mj=count63, energy_method=methods,
             integral_mj=count63, power_instant_mw=count31, power_average_mw=count31, utilisation_pct=percent,
@@ -125,12 +170,16 @@ def test_the_wire_page_shows_a_batch_that_decodes_with_nothing_else():
     assert (decoded.sequence, decoded.gpus[0].name) == (41, "NVIDIA H100 PCIe")
     assert decoded.gpu_samples is not None
     assert decoded.gpu_samples.energy_mj == [311250, 308900]
+    assert decoded.engine_samples is not None
+    assert (decoded.engines[0].model, decoded.engine_samples.generated_tokens) == (
+        "meta-llama/Llama-3.1-8B-Instruct", [2911],
+    )  # fmt: skip
     assert json.loads(decoded.model_dump_json()) == json.loads(example)  # every key is shown, none is invented
 
 
 def test_the_wire_page_names_every_key():
     page = WIRE_PAGE.read_text(encoding="utf-8")
-    for kind in (Batch, Node, Gpu, GpuSamples, HostSamples, Processes, AgentSamples):
+    for kind in (Batch, Node, Gpu, Engine, GpuSamples, EngineSamples, HostSamples, Processes, AgentSamples):
         for name in kind.model_fields:
             assert f"`{name}`" in page, f"{kind.__name__}.{name} is not in docs/wire.md"
 
@@ -138,6 +187,16 @@ def test_the_wire_page_names_every_key():
 def test_readings_are_the_numbers_that_are_not_null_without_positions_and_times():
     # 10 GPU rows of 13 values less the 3 that are null, 10 host rows of 5 less 1, a process with a pid, an agent's row.
     assert batch().readings == 10 * 10 + 10 * 4 + 1 + 9
+
+
+def test_a_bucket_s_count_is_a_reading_and_the_engine_s_position_is_none():
+    engine = Engine(url="http://a/metrics", kind="vllm", ttft_bounds_us=[1, 2])
+    columns: dict[str, list[Any]] = {name: [None, None] for name in EngineSamples.model_fields}
+    columns |= {"engine": [0, 0], "t_us": [1, 2], "dt_us": [1, 1], "running": [3, None]}
+    columns |= {"ttft_buckets": [[0, 4, 1], None]}
+    sent = batch(rows=1).model_copy(update={"engines": [engine], "engine_samples": EngineSamples(**columns)})
+    # Three counts of buckets and one gauge beside the 10 + 4 + 1 + 9 of the GPU, the host, the process and the agent.
+    assert sent.readings == 4 + 10 + 4 + 1 + 9
 
 
 def wire(**changes: Any) -> dict[str, Any]:
@@ -200,6 +259,40 @@ def test_rows_must_point_to_a_gpu_of_the_batch_and_gpus_differ():
     body = wire()
     body["gpus"] *= 2
     assert "gpus that differ in uuid" in str(refused(json.dumps(body).encode()))
+
+
+def with_engine(**changes: Any) -> bytes:
+    """A batch with one engine and a row of it; changes: columns of that row."""
+    engine = {"url": "http://a/metrics", "kind": "vllm", "ttft_bounds_us": [10, 20]}
+    row: dict[str, list[Any]] = {name: [None] for name in EngineSamples.model_fields}
+    row |= {"engine": [0], "t_us": [1], "dt_us": [1], **changes}
+    return json.dumps(wire(engines=[engine], engine_samples=row)).encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"engine": [1]}, "`engine` to point into engines, which has 1"),
+        ({"ttft_buckets": [[1, 2]]}, "ttft_buckets with one count more than the engine has ttft_bounds_us"),
+        ({"itl_buckets": [[1, 2]]}, "itl_buckets with one count more than the engine has itl_bounds_us"),
+        ({"ttft_buckets": [[1, 2, -1]]}, "`engine_samples.ttft_buckets.0.2`"),
+        ({"ttft_buckets": [[]]}, "`engine_samples.ttft_buckets.0`"),
+        ({"kv_usage_ppm": [1_000_001]}, "`engine_samples.kv_usage_ppm.0`"),
+        ({"running": [2**31]}, "`engine_samples.running.0`"),
+        ({"running": []}, "columns of one length"),
+    ],
+)
+def test_rows_of_engines_must_fit_their_engine(changes: dict[str, Any], says: str):
+    assert decode(with_engine(), max_json_bytes=LIMIT).engines[0].gpus is None
+    assert says in str(refused(with_engine(**changes)))
+
+
+def test_engines_differ_and_their_bounds_ascend():
+    engine = {"url": "http://a/metrics", "kind": "vllm"}
+    twice = json.dumps(wire(engines=[engine, {**engine, "version": "2"}])).encode()
+    assert "engines that differ in url, label or model" in str(refused(twice))
+    falling = json.dumps(wire(engines=[{**engine, "e2e_bounds_us": [2, 2]}])).encode()
+    assert "e2e_bounds_us that ascend" in str(refused(falling))
 
 
 @pytest.mark.parametrize("cut", [1, 5, 50, -1, -8])

@@ -11,7 +11,7 @@ import pytest
 
 from app.store.database import Store
 from app.store.rollup import roll_up
-from tests.batches import DAY, MINUTE, Clock, batch, gpu, put, seconds, writing
+from tests.batches import DAY, MINUTE, MODEL, Clock, batch, engine, gpu, put, seconds, writing
 from tests.commands.invoke import wattmix
 from tests.hub_process import running
 
@@ -27,9 +27,9 @@ def db(tmp_path: Path) -> Path:
         put(taking, batch(1, node="gone", rows=[], gpus=[], sent_at_us=now - 10 * MINUTE, status="no driver"))
     with writing(store, Clock(now)) as taking:
         minute = seconds((now // MINUTE - 5) * MINUTE, 60, power_instant_mw=300_000)
-        put(
-            taking, batch(1, rows=minute, gpus=[gpu(status="[red]odd[/red]")], sent_at_us=now, own={"spool_batches": 3})
-        )
+        engines = [engine(version="0.32.0"), engine(model="[red]odd[/red]", gpus=None)]
+        put(taking, batch(1, rows=minute, gpus=[gpu(status="[red]odd[/red]")], engines=engines, sent_at_us=now,
+                          own={"spool_batches": 3}))  # fmt: skip
     while roll_up(store, now, oldest_raw_us=now - 7 * DAY, oldest_minute_us=now - 30 * DAY):
         pass
     store.close()
@@ -38,6 +38,9 @@ def db(tmp_path: Path) -> Path:
 
 def timeless(answer: dict[str, Any]) -> dict[str, Any]:
     """Without what passes while the test runs."""
+    for one in answer["engines"]:
+        assert one.pop("age_s") >= 0
+        assert one.pop("node_age_s") >= 0
     for node in answer["nodes"]:
         assert node.pop("age_s") >= 0
         node["findings"] = [one for one in node["findings"] if not one["what"].startswith("no batch for ")]
@@ -67,9 +70,12 @@ def test_the_table_has_nodes_gpus_and_what_to_do(capsys: Capture, db: Path, monk
     assert cells[0][:2] == ["gone", "silent"]
     assert cells[0][3] == "10 min ago"
     assert (cells[1][0], cells[1][1], cells[1][6], cells[1][7]) == ("node-7", "ok", "1", "3")
-    assert cells[2] == ["node-7", "0", "H100 PCIe 80GB", "counter", "300", "0.005", "100.0%", "–"]
+    assert cells[2][:5] == ["node-7:8000 ([red]odd[/red])", "warning", "[red]odd[/red]", "vllm", "not known"]
+    assert cells[3][:5] == [f"node-7:8000 ({MODEL})", "ok", MODEL, "vllm 0.32.0", "1 (config)"]
+    assert cells[4] == ["node-7", "0", "H100 PCIe 80GB", "counter", "300", "0.005", "100.0%", "–"]
     assert "problem gone: no driver. `wattmix doctor` on the node says more" in outcome.out
     assert "problem node-7 GPU 0: status: [red]odd[/red]." in outcome.out
+    assert "warning node-7:8000 ([red]odd[/red]): GPUs unknown. set gpus in [[agent.engine]]" in outcome.out
 
 
 def test_json_is_what_the_table_shows(capsys: Capture, db: Path) -> None:
@@ -87,3 +93,18 @@ def test_status_is_the_same_with_and_without_a_hub(capsys: Capture, db: Path) ->
         assert timeless(as_json(capsys, db)) == without
         assert hub.stop() == 0
     assert timeless(as_json(capsys, db)) == without
+
+
+def test_simulated_nodes_and_engines_are_marked(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design law 10."""
+    store = Store.open(tmp_path / "s.duckdb")
+    now = time.time_ns() // 1000
+    with writing(store, Clock(now)) as taking:
+        put(taking, batch(1, rows=[], engines=[engine()], sent_at_us=now, simulated=True))
+    store.close()
+    monkeypatch.setenv("COLUMNS", "160")
+    out = wattmix(capsys, "status", "--db", store.path).out
+    assert "node-7 simulated" in out
+    assert "node-7:8000 simulated" in out

@@ -11,7 +11,7 @@ from app.backend import LocalBackend, serve_from
 from app.config import Config
 from app.store.database import Store
 from app.store.rollup import roll_up
-from tests.batches import DAY, MINUTE, SECOND, Clock, batch, gpu, put, seconds, writing
+from tests.batches import DAY, MINUTE, SECOND, Clock, batch, engine, gpu, put, seconds, writing
 from tests.dashboard.test_views import metric, open_page
 
 
@@ -91,3 +91,30 @@ def test_all_well_is_said(page_backend: LocalBackend) -> None:
     assert not app.exception
     assert app.success[0].value == "Nothing to do: every node is seen, every GPU is measured."
     assert metric(app, "Nodes seen") == ("1 of 1", "0 silent")
+
+
+def test_engines_have_a_table_and_what_is_found_of_them_is_listed(page_backend: LocalBackend) -> None:
+    now = time.time_ns() // 1000
+    two = [engine(version="0.32.0"), engine(url="http://127.0.0.1:8001/metrics", gpus=None, status="HTTP 503")]
+    with writing(page_backend.store, Clock(now)) as taking:
+        put(taking, batch(1, rows=[], engines=two, sent_at_us=now))
+    app = open_page("health")
+    assert not app.exception
+    assert metric(app, "Engines read") == ("1 of 2", "1 down or silent")
+    engines = app.dataframe[1].value.to_dict("records")
+    assert [(row["engine"], row["state"], row["kind"], row["GPUs"], row["data"]) for row in engines] == [
+        ("node-7:8000", "ok", "vllm 0.32.0", "1 (config)", "measured"),
+        ("node-7:8001", "down", "vllm", "not known", "measured"),
+    ]  # fmt: skip
+    (problem,) = [one.value for one in app.markdown if "badge" in one.value]
+    assert problem.startswith(":red-badge[problem] **node-7:8001**: engine down: HTTP 503. Is it serving at http")
+
+
+def test_simulated_nodes_are_marked(page_backend: LocalBackend) -> None:
+    """Law 10."""
+    now = time.time_ns() // 1000
+    with writing(page_backend.store, Clock(now)) as taking:
+        put(taking, batch(1, rows=[], engines=[engine()], sent_at_us=now, simulated=True))
+    app = open_page("health")
+    assert any("violet-badge" in one.value and "simulated" in one.value for one in app.markdown)
+    assert [table.value["data"].to_list() for table in app.dataframe] == [["simulated"]] * 3

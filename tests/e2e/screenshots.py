@@ -14,7 +14,7 @@ from playwright.sync_api import Page, sync_playwright
 from tests.e2e.chromium import launch
 from tests.hub_process import running
 
-PAGES = {"benchmarks": "/", "split": "/split", "health": "/health"}
+PAGES = {"benchmarks": "/", "live": "/live", "split": "/split", "reports": "/reports", "health": "/health"}
 WIDTH_PX, HEIGHT_PX = 1440, 1000
 
 
@@ -37,7 +37,9 @@ def take(address: str, folder: Path) -> None:
 
 def _settle(page: Page) -> None:
     page.wait_for_selector(".stApp[data-test-script-state='notRunning']", timeout=30_000)
-    page.wait_for_selector(".stPlotlyChart .main-svg, [data-testid=stAlert], [data-testid=stDataFrame]")
+    page.wait_for_selector(
+        ".stPlotlyChart .main-svg, [data-testid=stAlert], [data-testid=stDataFrame], [data-testid=stForm]"
+    )
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     page.wait_for_timeout(700)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import re
 from pathlib import Path
@@ -24,6 +25,8 @@ def open_settled(page: Page, url: str) -> None:
     if url.endswith("/health"):
         # the demo has no nodes yet: the page says how to add one
         expect(page.get_by_text("No node has sent anything yet")).to_be_visible()
+    elif url.endswith("/reports"):
+        expect(page.get_by_text("One report now")).to_be_visible()
     else:
         settle(page)
 
@@ -123,7 +126,22 @@ def test_the_studys_claims_stand_beside_its_runs(page: Page, hub_address: str) -
         expect(page.get_by_text(claim["finding"]).first).to_be_visible()
 
 
-@pytest.mark.parametrize("path", ["/", "/split", "/health"])
+def test_run_now_writes_a_report_that_can_be_downloaded(page: Page, hub_address: str, tmp_path: Path) -> None:
+    open_settled(page, f"{hub_address}/reports")
+    page.get_by_role("button", name="Run now").first.click()
+    expect(page.get_by_text(re.compile(r"daily_.*\.csv: \d+ rows"))).to_be_visible()
+    [daily, _] = api(hub_address, "/api/v1/reports")["reports"]
+    file = daily["last_run"]["file"]
+    with page.expect_download() as download:
+        page.get_by_test_id("stDownloadButton").get_by_role("button", name="CSV").first.click()
+    download.value.save_as(tmp_path / file)
+    assert download.value.suggested_filename == file
+    theirs = requests.get(f"{hub_address}/api/v1/reports/daily/files/{file}", timeout=30).content
+    assert (tmp_path / file).read_bytes() == theirs
+    assert hashlib.sha256(theirs).hexdigest() == daily["last_run"]["sha256"]
+
+
+@pytest.mark.parametrize("path", ["/", "/split", "/reports", "/health"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_each_page_in_each_theme_without_an_error(page: Page, hub_address: str, path: str, theme: str) -> None:
     said: list[ConsoleMessage] = []

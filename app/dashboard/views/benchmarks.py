@@ -11,7 +11,7 @@ import streamlit as st
 from app.answers.runs import Assume, rows_as_csv
 from app.backend import LocalBackend, served
 from app.dashboard import charts
-from app.formatting import markdown, number, usd
+from app.formatting import MISSING, markdown, number, usd
 
 _CHART = {"displayModeBar": False}
 _BASES = ("total", "output")
@@ -142,7 +142,7 @@ def _table(rows: list[dict[str, Any]], model: str) -> None:
         name: st.column_config.NumberColumn(label, format=form) if form else st.column_config.TextColumn(label)
         for name, (label, form) in _TABLE.items()
     }
-    st.dataframe(frame.select(list(_TABLE)), column_config=config, hide_index=True, height=320)
+    st.dataframe(frame.select(list(_TABLE)), column_config=config, hide_index=True, placeholder=MISSING, height=320)
 
 
 def _study(backend: LocalBackend) -> None:

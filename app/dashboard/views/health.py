@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from app.answers.findings import duration
+from app.answers.engine_findings import engine_gpus
+from app.answers.findings import duration, place
 from app.backend import served
 from app.formatting import MISSING, markdown, percent
 from app.reference.gpus import display_name
@@ -29,12 +30,20 @@ def _live() -> None:
         st.info("No node has sent anything yet. On a GPU node: `wattmix agent --hub http://THIS-HUB:8501`",
                 icon=":material/dns:")  # fmt: skip
         return
+    if any(node["simulated"] for node in answer["nodes"]):
+        st.badge("Some nodes are simulated: they are made up, no GPU stands behind them", icon=":material/science:",
+                 color="violet")  # fmt: skip
     _summary(answer)
     _findings(answer)
     st.subheader("Nodes")
-    st.dataframe(_node_frame(answer["nodes"]), hide_index=True, column_config=_NODE_COLUMNS)
+    st.dataframe(_node_frame(answer["nodes"]), hide_index=True, placeholder=MISSING, column_config=_NODE_COLUMNS)
+    if answer["engines"]:
+        st.subheader("Engines")
+        st.dataframe(
+            _engine_frame(answer["engines"]), hide_index=True, placeholder=MISSING, column_config=_ENGINE_COLUMNS
+        )
     st.subheader("GPUs")
-    st.dataframe(_gpu_frame(answer["gpus"]), hide_index=True, column_config=_GPU_COLUMNS)
+    st.dataframe(_gpu_frame(answer["gpus"]), hide_index=True, placeholder=MISSING, column_config=_GPU_COLUMNS)
     st.caption(
         "Coverage: seconds with a measured energy over seconds the GPU was there, of the last day. Divergence: energy "
         "counter against the integral of power, of the last hour. Lag: age of the newest sample when its batch arrived."
@@ -44,10 +53,13 @@ def _live() -> None:
 def _summary(answer: dict[str, Any]) -> None:
     nodes, gpus = answer["nodes"], answer["gpus"]
     states = [node["state"] for node in nodes]
+    engines = [engine["state"] for engine in answer["engines"]]
+    out = engines.count("down") + engines.count("silent")
     covered = [gpu["coverage_day"] for gpu in gpus if gpu["coverage_day"] is not None]
     waiting = sum(node["agent"].get("spool_batches") or 0 for node in nodes)
     cards = (
         ("Nodes seen", f"{len(nodes) - states.count('silent')} of {len(nodes)}", f"{states.count('silent')} silent"),
+        ("Engines read", f"{len(engines) - out} of {len(engines)}", f"{out} down or silent"),
         ("GPUs", str(len(gpus)), f"{sum(gpu['status'] != 'ok' for gpu in gpus)} with a problem"),
         ("Lowest coverage", percent(min(covered), 1) if covered else MISSING, "of the last day"),
         ("Batches on nodes", f"{waiting:,}", "waiting to be sent"),
@@ -57,12 +69,11 @@ def _summary(answer: dict[str, Any]) -> None:
 
 
 def _findings(answer: dict[str, Any]) -> None:
-    """What to do, the worst first; nodes and GPUs of which the same is found share a line."""
+    """What to do, the worst first; nodes, GPUs and engines of which the same is found share a line."""
     alike: dict[tuple[str, str, str], list[str]] = {}
-    for one in [*answer["nodes"], *answer["gpus"]]:
-        where = one["node"] if "state" in one else f"{one['node']} GPU {one['gpu']}"
+    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"]]:
         for finding in one["findings"]:
-            alike.setdefault((finding["level"], finding["what"], finding["remedy"]), []).append(where)
+            alike.setdefault((finding["level"], finding["what"], finding["remedy"]), []).append(place(one))
     if not alike:
         st.success("Nothing to do: every node is seen, every GPU is measured.", icon=":material/check_circle:")
         return
@@ -101,6 +112,7 @@ def _node_row(node: dict[str, Any]) -> dict[str, Any]:
         "node": node["node"],
         "fleet": node["fleet"] or MISSING,
         "state": node["state"],
+        "data": "simulated" if node["simulated"] else "measured",
         "last seen": MISSING if node["age_s"] is None else f"{duration(node['age_s'])} ago",
         "lag s": node["lag_s"],
         "skew s": node["skew_s"],
@@ -114,6 +126,29 @@ def _node_row(node: dict[str, Any]) -> dict[str, Any]:
         "agent": node["agent_version"] or MISSING,
         "driver": node["driver_version"] or MISSING,
     }
+
+
+_ENGINE_COLUMNS = {
+    "GPUs": st.column_config.TextColumn(help="How many, and whence that is known; without them no joules, no dollars."),
+}
+
+
+def _engine_frame(engines: list[dict[str, Any]]) -> pl.DataFrame:
+    rows = [
+        {
+            "engine": engine["engine"],
+            "state": engine["state"],
+            "model": engine["model"] or MISSING,
+            "kind": " ".join(filter(None, (engine["kind"], engine["version"]))),
+            "GPUs": engine_gpus(engine),
+            "last seen": f"{duration(engine['age_s'])} ago",
+            "data": "simulated" if engine["simulated"] else "measured",
+            "status": engine["status"],
+            "url": engine["url"],
+        }
+        for engine in engines
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 _GPU_COLUMNS = {
@@ -133,6 +168,7 @@ def _gpu_frame(gpus: list[dict[str, Any]]) -> pl.DataFrame:
             "GPU": gpu["gpu"],
             "card": display_name(gpu["name"]),
             "status": gpu["status"],
+            "data": "simulated" if gpu["simulated"] else "measured",
             "energy by": gpu["energy_method"] or "nothing",
             "W": gpu["power_w"],
             "limit W": gpu["power_limit_w"],

@@ -11,7 +11,7 @@ import streamlit as st
 
 from app.backend import served
 from app.dashboard import charts
-from app.formatting import markdown, number, percent, usd
+from app.formatting import MISSING, markdown, number, percent, usd
 from app.split.demand import Demand, WorkloadClass
 from app.split.scenario import what_if
 
@@ -181,7 +181,7 @@ def _replicas(answer: dict[str, Any]) -> None:
                 "flags": ", ".join(sorted({flag for s in mine for flag in s["flags"]})) or "none",
             }
         )
-    st.dataframe(pl.DataFrame(rows), hide_index=True)
+    st.dataframe(pl.DataFrame(rows), hide_index=True, placeholder=MISSING)
     flags = sorted({flag for share in answer["shares"] for flag in share["flags"]})
     if flags:
         st.caption("Flags: " + "; ".join(f"`{flag}` {_FLAGS[flag]}" for flag in flags) + ".")
@@ -191,7 +191,7 @@ def _excluded(answer: dict[str, Any]) -> None:
     out = answer["excluded"]
     with st.expander(f"Options that are out ({len(out)})", icon=":material/filter_alt_off:"):
         if out:
-            st.dataframe(pl.DataFrame(out).select("class", "option", "reason"), hide_index=True)
+            st.dataframe(pl.DataFrame(out).select("class", "option", "reason"), hide_index=True, placeholder=MISSING)
         else:
             st.write("None: every measured point of these models on these fleets is admissible.")
 
