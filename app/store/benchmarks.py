@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 
 import polars as pl
 
+from app.store.accounts import Reader
 from app.store.database import Store
 from collectors.benchmark.run import BenchmarkRun, Latency, LatencyMetric, percentile_name
 
@@ -19,6 +21,14 @@ _RUNS = """
 
 # grain: one row per run, metric and statistic
 _LATENCIES = "SELECT run_id, metric, statistic, value_ms FROM benchmark_latency ORDER BY run_id, metric, statistic"
+
+# grain: one row per model, GPU and count of them. $1: recorded up to then, or nobody knows when
+_RATES = """
+    SELECT model, gpu_name, gpu_count, max((prompt_tokens + generated_tokens) / duration_s) AS tokens_per_s
+    FROM benchmark_run
+    WHERE duration_s > 0 AND coalesce(recorded_at <= $1, true)
+    GROUP BY ALL ORDER BY ALL
+"""
 
 _INSERT_RUNS = """
     INSERT INTO benchmark_run BY NAME SELECT * FROM incoming_runs
@@ -74,6 +84,11 @@ def read_runs(store: Store) -> list[BenchmarkRun]:
     for run_id, metric, statistic, value in store.query(_LATENCIES).iter_rows():
         latencies.setdefault(run_id, {}).setdefault(metric, {})[statistic] = value
     return [_run(row, latencies.get(row["run_id"], {})) for row in store.query(_RUNS).iter_rows(named=True)]
+
+
+def best_run_rates(store: Reader, until: datetime) -> list[dict[str, Any]]:
+    """The most tokens (prompt + generated) per second of any run: a row per model, gpu_name and gpu_count."""
+    return list(store.query(_RATES, [until]).iter_rows(named=True))
 
 
 def _run(row: dict[str, Any], statistics: dict[str, dict[str, float]]) -> BenchmarkRun:

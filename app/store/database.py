@@ -1,4 +1,4 @@
-"""Opens the DuckDB file and guards it: one process owns it, one thread writes at a time."""
+"""Opens the DuckDB file and guards it: one process owns it, one thread writes at a time, and one beside it rolls up."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ Purpose = Literal["user", "demo"]
 
 
 class Store:
-    """An open store. Reads use a cursor each (MVCC); writes go through `transaction`, one at a time."""
+    """An open store. Reads use a cursor each (MVCC); writes go through `transaction`, one at a time, rollups beside."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         self._connection = connection
         self._write_lock = threading.Lock()
+        self._rollup_lock = threading.Lock()
         self.path = path
         self.benchmarks_revision = 0
+        self.facts_revision = 0
 
     @classmethod
     def open(cls, path: Path, *, purpose: Purpose = "user") -> Store:
@@ -53,7 +55,7 @@ class Store:
         return cls(connection, path)
 
     def close(self) -> None:
-        with self._write_lock:
+        with self._write_lock, self._rollup_lock:
             self._connection.close()
 
     @property
@@ -61,7 +63,7 @@ class Store:
         row = self._connection.cursor().execute("SELECT purpose FROM store_purpose").fetchone()
         return "demo" if row == ("demo",) else "user"
 
-    def query(self, sql: str, parameters: list[Any] | None = None) -> pl.DataFrame:
+    def query(self, sql: str, parameters: list[Any] | dict[str, Any] | None = None) -> pl.DataFrame:
         """Rows of a SELECT as a Polars frame."""
         with self._connection.cursor() as cursor:
             frame: pl.DataFrame = cursor.sql(sql, params=parameters or []).pl()
@@ -76,14 +78,18 @@ class Store:
             cursor.execute("ROLLBACK")
 
     @contextmanager
-    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def transaction(self, *, beside_ingest: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """A write: committed when the block ends, rolled back when anything in it raises.
+
+        beside_ingest: goes on while samples are written, as rollups do: it sees the store as it was at its beginning,
+        and only touches tables that ingest does not, or rows of them that were there then.
 
         DuckDB answers COMMIT without an error after a failed statement, though it keeps nothing. So an error inside the
         block leads to ROLLBACK and goes on to the caller, and one that the block has swallowed is found by a statement
         before COMMIT, which fails in an aborted transaction.
         """
-        with self._write_lock, self._connection.cursor() as cursor:
+        lock = self._rollup_lock if beside_ingest else self._write_lock
+        with lock, self._connection.cursor() as cursor:
             cursor.execute("BEGIN")
             try:
                 yield cursor

@@ -1,12 +1,13 @@
-"""Engine samples as frames: counts and gauges a row per scrape, latencies a row per occupied bucket."""
+"""Engine samples as frames: counts and gauges a row per scrape, latencies a row per scrape and metric."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pyarrow as pa
 
 from collectors.samples import LATENCY_METRICS, EngineSamples
 
@@ -26,9 +27,9 @@ _ROW: dict[str, Any] = (
     | dict.fromkeys(_GAUGES, pl.Int32)
 )  # fmt: skip
 _LATENCY: dict[str, Any] = {
-    "engine_id": pl.Int32, "t_us": pl.Int64, "dt_us": pl.Int64, "metric": pl.UInt8, "layout": pl.Int32,
+    "engine_id": pl.Int32, "t_us": pl.Int64, "dt_us": pl.Int64, "metric": pl.UInt8, "layout_id": pl.Int32,
+    "first_bucket": pl.UInt8,
 }  # fmt: skip
-_LAYOUT: dict[str, Any] = {"layout": pl.Int32, "lower_us": pl.List(pl.Int64), "upper_us": pl.List(pl.Int64)}
 
 
 def engine_frame(group: Sequence[Placed]) -> pl.DataFrame:
@@ -43,42 +44,32 @@ def engine_frame(group: Sequence[Placed]) -> pl.DataFrame:
 
 
 def latency_frame(group: Sequence[Placed]) -> pl.DataFrame:
-    """One row per engine, scrape, metric and bucket that holds a request.
-
-    Counts stay one flat column beside the exploded bounds: a list cell a row would cost a Series each.
-    """
-    layouts: dict[tuple[int, ...], int] = {}
+    """One row per engine, scrape and metric in which a request fell, with its counts from first to last."""
     columns: dict[str, list[Any]] = {name: [] for name in _LATENCY}
     counts: list[list[int]] = []
     for placed in group:
         table = placed.batch.engine_samples
         if table is not None:
-            _append_latencies(placed, table, layouts, columns, counts)
-    edges = [(layout, (0, *bounds), (*bounds, None)) for bounds, layout in layouts.items()]
-    rows = pl.DataFrame({name: pl.Series(name, columns[name], dtype=dtype) for name, dtype in _LATENCY.items()})
-    return (
-        rows.join(pl.DataFrame(edges, schema=_LAYOUT, orient="row"), on="layout", how="left", maintain_order="left")
-        .drop("layout")
-        .explode("lower_us", "upper_us")
-        .with_columns(pl.Series("n", list(chain.from_iterable(counts)), dtype=pl.Int32))
-        .filter(pl.col("n") > 0)
-    )
+            _append_latencies(placed, table, columns, counts)
+    frame = pl.DataFrame({name: pl.Series(name, columns[name], dtype=dtype) for name, dtype in _LATENCY.items()})
+    # One flat array and its offsets: a list cell a row would cost a Series each.
+    offsets = pa.array([0, *accumulate(map(len, counts))], pa.int32())
+    lists = pa.ListArray.from_arrays(offsets, pa.array(list(chain.from_iterable(counts)), pa.int32()))
+    return frame.with_columns(pl.Series("n", lists, dtype=pl.List(pl.Int32)))
 
 
 def _append_latencies(
-    placed: Placed,
-    table: EngineSamples,
-    layouts: dict[tuple[int, ...], int],
-    columns: dict[str, list[Any]],
-    counts: list[list[int]],
+    placed: Placed, table: EngineSamples, columns: dict[str, list[Any]], counts: list[list[int]]
 ) -> None:
     for metric, name in enumerate(LATENCY_METRICS):
-        bounds = [tuple(getattr(engine, f"{name}_bounds_us")) for engine in placed.batch.engines]
-        observed = getattr(table, f"{name}_buckets")
-        rows = [row for row, found in enumerate(observed) if found is not None and any(found)]
-        columns["engine_id"] += [placed.engine_ids[table.engine[row]] for row in rows]
-        columns["t_us"] += [table.t_us[row] for row in rows]
-        columns["dt_us"] += [table.dt_us[row] for row in rows]
-        columns["metric"] += [metric] * len(rows)
-        columns["layout"] += [layouts.setdefault(bounds[table.engine[row]], len(layouts)) for row in rows]
-        counts += [observed[row] for row in rows]
+        for row, found in enumerate(getattr(table, f"{name}_buckets")):
+            if found is None or not any(found):
+                continue
+            first = next(bucket for bucket, n in enumerate(found) if n)
+            last = next(bucket for bucket in range(len(found) - 1, -1, -1) if found[bucket])
+            engine = table.engine[row]
+            values = (placed.engine_ids[engine], table.t_us[row], table.dt_us[row], metric,
+                      placed.layouts[engine][metric], first)  # fmt: skip
+            for column, value in zip(columns.values(), values, strict=True):
+                column.append(value)
+            counts.append(found[first : last + 1])

@@ -2,6 +2,9 @@
 
 A count that belongs to several minutes is split in whole numbers: each part is the difference of the rounded-down
 counts at its two edges, so that the parts of a row sum to the row, whatever the edges are.
+
+busy_mask has one bit per second of the minute: an interval in which the engine worked sets those that it covers at
+least half of. So the seconds in which any of a GPU's engines worked are the bits of their OR.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ def _parts(table: str) -> str:
             placed.*,
             greatest(minute_us - {_START}, 0) / dt_us AS start_share,
             least(minute_us + {MINUTE_US} - {_START}, dt_us) / dt_us AS end_share,
-            (least(minute_us + {MINUTE_US}, t_us) - greatest(minute_us, {_START})) / 1e6 AS part_s
+            (least(minute_us + {MINUTE_US}, t_us) - greatest(minute_us, {_START})) / 1e6 AS part_s,
+            greatest(minute_us, {_START}) - minute_us AS from_us,
+            least(minute_us + {MINUTE_US}, t_us) - minute_us AS to_us
         FROM placed SEMI JOIN touched USING (engine_id, minute_us)
     )"""
 
@@ -43,6 +48,11 @@ def _whole_part(column: str) -> str:
     return f"sum(floor({column} * end_share)::BIGINT - floor({column} * start_share)::BIGINT)::BIGINT AS"
 
 
+_BUSY = "running > 0 OR prompt_tokens > 0 OR generated_tokens > 0"
+_HALF_S = "500000"
+# Seconds of the minute from the first that is covered by half up to the last, as bits; none in less than half a second.
+_SECONDS = f"""
+    (1::BIGINT << ((to_us + {_HALF_S}) // 1000000)) - (1::BIGINT << ((from_us + {_HALF_S} - 1) // 1000000))"""
 _GAUGED = f"dt_us <= {LONGEST_INTERVAL_US} AND running IS NOT NULL"
 
 # grain: one row per engine and minute
@@ -55,7 +65,8 @@ REBUILD_MINUTES = f"""
         {", ".join(f"{_whole_part(name)} {name}" for name in ENGINE_COUNTS)},
         sum(part_s) AS seen_s,
         coalesce(sum(part_s) FILTER (dt_us > {LONGEST_INTERVAL_US}), 0) AS gap_s,
-        coalesce(sum(part_s) FILTER (running > 0 OR prompt_tokens > 0 OR generated_tokens > 0), 0) AS busy_s,
+        coalesce(sum(part_s) FILTER ({_BUSY}), 0) AS busy_s,
+        coalesce(bit_or({_SECONDS}) FILTER (({_BUSY}) AND to_us - from_us >= {_HALF_S}), 0) AS busy_mask,
         coalesce(sum(part_s) FILTER ({_GAUGED}), 0) AS gauged_s,
         sum(part_s * running) FILTER ({_GAUGED}) / nullif(gauged_s, 0) AS mean_running,
         sum(part_s * waiting) FILTER ({_GAUGED}) / nullif(gauged_s, 0) AS mean_waiting,
@@ -91,7 +102,7 @@ REBUILD_HOURS = f"""
 # grain: one row per engine, minute, metric and occupied bucket
 REBUILD_LATENCY_MINUTES = f"""
     INSERT INTO engine_latency_minute BY NAME
-    WITH {_parts("engine_latency_sample")}
+    WITH {_parts("engine_latency_scrape")}
     SELECT engine_id, minute_us, metric, lower_us, upper_us, {_whole_part("n")} n
     FROM parts GROUP BY ALL HAVING n > 0
     ORDER BY metric, engine_id, minute_us

@@ -9,8 +9,10 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from app.store import use_marks
 from app.store.database import Store
-from collectors.samples import Batch, Engine
+from app.store.gpu_rollup import HOUR_US
+from collectors.samples import LATENCY_METRICS, Batch, Engine
 
 _ENGINE: dict[str, Any] = {
     "engine_id": pl.Int32, "node_id": pl.Int32, "url": pl.String, "label": pl.String, "model": pl.String,
@@ -57,12 +59,28 @@ class EngineRegistry:
         self._new: dict[Key, dict[str, Any]] = {}
         self._moves: list[dict[str, Any]] = []
         self._moved: dict[int, Gpus] = {}
+        self._layouts: dict[tuple[int, ...], int] = {
+            tuple(bounds): layout_id for layout_id, bounds in store.query("FROM latency_layout").iter_rows()
+        }
+        self._new_layouts: dict[tuple[int, ...], int] = {}
         self._dirty: set[Key] = set()
         self._written: set[Key] = set()
 
     def ids(self, batch: Batch, node_id: int, now: datetime) -> list[int]:
         """The ids of the batch's engines in its order; new ones, and changes of their GPUs, are noted for the store."""
         return [self._id(engine, position, batch, node_id, now) for position, engine in enumerate(batch.engines)]
+
+    def layouts(self, batch: Batch) -> list[tuple[int, ...]]:
+        """Per engine of the batch the ids of its latency buckets' bounds, by metric; new ones are noted."""
+        return [
+            tuple(self._layout_id(tuple(getattr(engine, f"{name}_bounds_us"))) for name in LATENCY_METRICS)
+            for engine in batch.engines
+        ]
+
+    def _layout_id(self, bounds: tuple[int, ...]) -> int:
+        if bounds in self._layouts:
+            return self._layouts[bounds]
+        return self._new_layouts.setdefault(bounds, len(self._layouts) + len(self._new_layouts) + 1)
 
     def note(self, batch: Batch, node_id: int, now: datetime) -> None:
         """Take over what an accepted batch says of its engines. Call it after the batch is committed."""
@@ -79,10 +97,20 @@ class EngineRegistry:
             rows += [self._engines[key] for key in self._dirty]
             self._written = set(self._dirty)
         if rows:
-            _write(connection, _UPSERT, "incoming_engines", rows, _ENGINE)
+            connection.register("incoming_engines", _frame(rows, _ENGINE))
+            connection.execute(_UPSERT)
+            connection.unregister("incoming_engines")
         if self._moves:
-            insert = "INSERT INTO engine_gpus BY NAME SELECT * FROM incoming_gpus"
-            _write(connection, insert, "incoming_gpus", self._moves, _GPUS)
+            self._write_moves(connection)
+        for bounds, layout_id in self._new_layouts.items():  # a few in a store's life
+            connection.execute("INSERT INTO latency_layout VALUES ($1, $2)", [layout_id, list(bounds)])
+
+    def _write_moves(self, connection: duckdb.DuckDBPyConnection) -> None:
+        first_us = min(int(move["valid_from"].timestamp() * 1e6) for move in self._moves)
+        connection.register("incoming_gpus", _frame(self._moves, _GPUS))
+        connection.execute("INSERT INTO engine_gpus BY NAME SELECT * FROM incoming_gpus")
+        connection.execute(use_marks.OF_MOVES, [first_us // HOUR_US * HOUR_US])
+        connection.unregister("incoming_gpus")
 
     @property
     def has_news(self) -> bool:
@@ -92,11 +120,13 @@ class EngineRegistry:
     def commit(self) -> None:
         self._engines |= self._new
         self._gpus |= self._moved
+        self._layouts |= self._new_layouts
         self._dirty -= self._written
         self.forget()
 
     def forget(self) -> None:
         self._new, self._moves, self._moved, self._written = {}, [], {}, set()
+        self._new_layouts = {}
 
     def _id(self, engine: Engine, position: int, batch: Batch, node_id: int, now: datetime) -> int:
         key = (node_id, *engine.key)
@@ -136,9 +166,5 @@ def _first_moment(batch: Batch, position: int) -> datetime:
     return datetime.fromtimestamp(min(starts, default=batch.node.sent_at_us) / 1e6, UTC)
 
 
-def _write(
-    connection: duckdb.DuckDBPyConnection, sql: str, name: str, rows: list[dict[str, Any]], columns: dict[str, Any]
-) -> None:
-    connection.register(name, pl.DataFrame([{key: row[key] for key in columns} for row in rows], schema=columns))
-    connection.execute(sql)
-    connection.unregister(name)
+def _frame(rows: list[dict[str, Any]], columns: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame([{key: row[key] for key in columns} for row in rows], schema=columns)

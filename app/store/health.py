@@ -16,7 +16,8 @@ _NODES = """
     FROM node
     LEFT JOIN node_state AS state USING (node_id)
     LEFT JOIN (
-        SELECT node_id, arg_max_null(fleet, (valid_from, known_at)) AS fleet FROM node_fleet GROUP BY node_id
+        SELECT node_id, arg_max_null(fleet, (valid_from, known_at)) AS fleet
+        FROM node_fleet WHERE valid_from <= $1 GROUP BY node_id
     ) AS fleet USING (node_id)
     ORDER BY node.name
 """
@@ -66,9 +67,9 @@ _ENGINES = f"""
 """
 
 
-def node_rows(store: Store) -> list[dict[str, Any]]:
+def node_rows(store: Store, now: datetime) -> list[dict[str, Any]]:
     """One row per node: its last state and its fleet."""
-    return list(store.query(_NODES).iter_rows(named=True))
+    return list(store.query(_NODES, [now]).iter_rows(named=True))
 
 
 def gpu_rows(store: Store, *, day_us: int, hour_us: int) -> list[dict[str, Any]]:

@@ -62,12 +62,16 @@ _BRIDGED = _METHOD_CODES["bridged"]
 
 @dataclass(frozen=True)
 class Placed:
-    """A batch with the ids of its node, GPUs and engines; late_rows: how many were left out for their time."""
+    """A batch with the ids of its node, GPUs, engines and, per engine, of its latency buckets' bounds by metric.
+
+    late_rows: how many were left out for their time.
+    """
 
     batch: Batch
     node_id: int
     gpu_ids: list[int]
     engine_ids: list[int]
+    layouts: list[tuple[int, ...]]
     late_rows: int
 
 

@@ -73,7 +73,7 @@ _NEWEST = f"""
 _FLEETS = """
     fleets AS (
         SELECT node_id, arg_max_null(fleet, (valid_from, known_at)) AS fleet
-        FROM node_fleet WHERE known_at <= {at} GROUP BY node_id
+        FROM node_fleet WHERE known_at <= {at} AND valid_from <= {at} GROUP BY node_id
     )
 """
 # grain: one row per engine: the GPUs that it runs on, by what was known at the moment
@@ -145,7 +145,7 @@ _ENGINES = f"""
 _TTFT = f"""
     WITH {_NEWEST}
     SELECT engine_id, lower_us, upper_us, sum(n)::BIGINT AS n
-    FROM engine_latency_sample JOIN newest USING (engine_id)
+    FROM engine_latency_scrape JOIN newest USING (engine_id)
     WHERE metric = {LATENCY_METRICS.index("ttft")}
       AND t_us > $3 AND t_us <= end_us AND t_us > end_us - $4 AND dt_us <= {LONGEST_INTERVAL_US}
     GROUP BY engine_id, lower_us, upper_us

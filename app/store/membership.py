@@ -7,28 +7,36 @@ from datetime import datetime
 import polars as pl
 
 from app.config import Config
+from app.facts.fields import FIRST_MOMENT
+from app.facts.settings import SOURCE
 from app.store.database import Store
 
-# one row per node: the fleet it belongs to by the latest knowledge
-_CURRENT = """
-    SELECT node.node_id, node.name, node.first_seen, last.fleet, last.node_id IS NOT NULL AS known
+# one row per node: the fleet that wattmix.toml said last, whatever others said, and whether its word is in force
+_SAID = """
+    SELECT node.node_id, node.name, fleet, coalesce(known, false) AS known, in_force = $1 AS in_force
     FROM node LEFT JOIN (
-        SELECT node_id, arg_max_null(fleet, (valid_from, known_at)) AS fleet FROM node_fleet GROUP BY node_id
-    ) AS last USING (node_id)
+        SELECT
+            node_id,
+            arg_max_null(fleet, (known_at, valid_from)) FILTER (source = $1) AS fleet,
+            bool_or(source = $1) AS known,
+            arg_max(source, (valid_from, known_at)) FILTER (valid_from <= $2) AS in_force
+        FROM node_fleet GROUP BY node_id
+    ) AS said USING (node_id)
 """
 
 
 def assign_fleets(store: Store, config: Config, now: datetime) -> int:
-    """Note for each node the fleet that wattmix.toml gives it, where that is news; how many were.
+    """Note for each node the fleet that wattmix.toml gives it, where that differs from what it gave before; how many.
 
-    A node's first fleet is valid from its first sight, a later change from now on.
+    Its first word on a node is valid since 1970, below what others say of any later time; a change is from now on. So a
+    membership from elsewhere is not fought at every start, and a pattern that goes does not end it.
     """
     news = []
-    for node_id, name, first_seen, fleet, known in store.query(_CURRENT).iter_rows():
+    for node_id, name, fleet, known, in_force in store.query(_SAID, [SOURCE, now]).iter_rows():
         found = config.fleet_of_node(name)
         wanted = found.name if found else None
-        if wanted != fleet and (known or wanted is not None):
-            news.append((node_id, wanted, now if known else first_seen, now, "wattmix.toml"))
+        if wanted != fleet and (in_force or wanted is not None):
+            news.append((node_id, wanted, now if known else FIRST_MOMENT, now, SOURCE))
     if news:
         frame = pl.DataFrame(
             news,
@@ -45,4 +53,5 @@ def assign_fleets(store: Store, config: Config, now: datetime) -> int:
             connection.register("incoming_fleets", frame)
             connection.execute("INSERT INTO node_fleet SELECT * FROM incoming_fleets")
             connection.unregister("incoming_fleets")
+        store.facts_revision += 1
     return len(news)

@@ -187,6 +187,11 @@ class Registry:
         self._new_nodes, self._changed_gpus = {}, {}
 
 
+def node_names(store: Store) -> set[str]:
+    """Every node that was ever seen."""
+    return set(store.query("SELECT name FROM node")["name"])
+
+
 def _began(batch: Batch, now: datetime) -> datetime:
     """When a new node was first there: its oldest sample may have waited long in a spool."""
     tables = (batch.gpu_samples, batch.engine_samples, batch.host_samples)

@@ -73,11 +73,14 @@ _LATEST = f"""
 """
 _FOLDER_OF = "SELECT folder FROM report_run WHERE schedule = $1 AND file = $2 ORDER BY ran_at DESC LIMIT 1"
 
-# What a window still waits for: minutes that are not rolled up, and nodes that were seen in it but not yet past it.
+# What a window still waits for: minutes that are not rolled up, hours of use that are built once more when they are
+# over, and nodes that were seen in it but not yet past it.
 _MISSING_OF = """
     SELECT
         (SELECT count(*) FROM dirty_minute WHERE minute_us >= $1 AND minute_us < $2)
         + (SELECT count(*) FROM dirty_engine_minute WHERE minute_us >= $1 AND minute_us < $2)
+        + (SELECT count(*) FROM dirty_use_minute WHERE minute_us >= $1 AND minute_us < $2)
+        + (SELECT count(*) FROM open_use_hour WHERE hour_us >= $1 - 3540000000 AND hour_us < $2)
         + (SELECT count(*) FROM node_state WHERE last_sample_us >= $1 AND last_sample_us < $2) AS n
 """
 

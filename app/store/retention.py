@@ -8,7 +8,13 @@ from app.store.ingest import MINUTE_US
 DAY_US = 86_400_000_000
 
 _RAW_TABLES = ("gpu_sample", "gpu_bridge", "host_sample", "process_sample", "engine_sample", "engine_latency_sample")
-_MINUTE_TABLES = ("gpu_minute", "engine_minute", "engine_latency_minute")
+_MINUTE_TABLES = {
+    "gpu_minute": "minute_us",
+    "engine_minute": "minute_us",
+    "engine_latency_minute": "minute_us",
+    "gpu_use_minute": "minute_us",
+    "gpu_power_hour": "hour_us",  # serves to build minutes of use
+}
 
 # bytes of the file that hold data, and the days that its raw samples span
 _SIZE = """
@@ -44,8 +50,8 @@ def delete_expired(store: Store, now_us: int, *, raw_days: float, minute_days: f
     with store.transaction() as connection:
         for table in _RAW_TABLES:
             connection.execute(f"DELETE FROM {table} WHERE t_us <= $1", [oldest_raw_us])
-        for table in _MINUTE_TABLES:
-            connection.execute(f"DELETE FROM {table} WHERE minute_us < $1", [oldest_minute_us])
+        for table, start in _MINUTE_TABLES.items():
+            connection.execute(f"DELETE FROM {table} WHERE {start} < $1", [oldest_minute_us])
         connection.execute(_MOVE_HORIZON, [oldest_raw_us])
     return oldest_raw_us
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import duckdb
 import polars as pl
 
-from app.store import engine_rollup, gpu_rollup
+from app.store import engine_rollup, gpu_rollup, use_marks
 from app.store.database import Store
 from app.store.gpu_rollup import HOUR_US
 from app.store.ingest import MINUTE_US
+from app.store.use_rollup import roll_up_use
 
 # A minute is rolled up once it has ended and the pushes that carry it have had time to arrive.
 SETTLE_US = 15_000_000
@@ -30,15 +31,24 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is rolled up: the key of its rows, where its dirty minutes are noted, its tables (the first one counts)."""
+    """What is rolled up: the key of its rows, where its dirty minutes are noted, its tables (the first one counts).
+
+    mark_use: notes the GPUs whose use rests on the minutes that were rebuilt.
+    """
 
     key: str
     dirty: str
     tables: tuple[_Table, ...]
+    mark_use: str
 
 
 SUBJECTS = (
-    _Subject("gpu_id", "dirty_minute", (_Table("gpu", gpu_rollup.REBUILD_MINUTES, gpu_rollup.REBUILD_HOURS),)),
+    _Subject(
+        "gpu_id",
+        "dirty_minute",
+        (_Table("gpu", gpu_rollup.REBUILD_MINUTES, gpu_rollup.REBUILD_HOURS),),
+        use_marks.OF_GPUS,
+    ),
     _Subject(
         "engine_id",
         "dirty_engine_minute",
@@ -46,6 +56,7 @@ SUBJECTS = (
             _Table("engine", engine_rollup.REBUILD_MINUTES, engine_rollup.REBUILD_HOURS),
             _Table("engine_latency", engine_rollup.REBUILD_LATENCY_MINUTES, engine_rollup.REBUILD_LATENCY_HOURS),
         ),
+        use_marks.OF_ENGINES,
     ),
 )
 
@@ -88,26 +99,30 @@ def _delete(table: str, using: str, key: str, bucket: str) -> str:
 
 
 def roll_up(store: Store, now_us: int, *, oldest_raw_us: int, oldest_minute_us: int) -> int:
-    """Rebuild the minutes and hours that samples have touched since, up to MAX_PAIRS each; how many that were.
+    """Rebuild the minutes and hours that samples have touched since, up to MAX_PAIRS each, then the use of GPUs that
+    rests on them; how many minutes of GPUs and engines and hours of use that were.
 
     oldest_raw_us, oldest_minute_us: raw samples and minutes before these may have been deleted. An hour is rebuilt
     only while all its minutes exist. Safe to repeat: a bucket is deleted and built again from what it covers.
     """
-    return sum(_roll_up(store, subject, now_us, oldest_raw_us, oldest_minute_us) for subject in SUBJECTS)
+    settled_us = now_us - MINUTE_US - SETTLE_US
+    pairs = sum(_roll_up(store, subject, settled_us, oldest_raw_us, oldest_minute_us) for subject in SUBJECTS)
+    return pairs + roll_up_use(store, settled_us, oldest_minute_us)
 
 
-def _roll_up(store: Store, subject: _Subject, now_us: int, oldest_raw_us: int, oldest_minute_us: int) -> int:
-    due = store.query(_take_dirty(subject), [now_us - MINUTE_US - SETTLE_US, SPAN_US, MAX_PAIRS])
+def _roll_up(store: Store, subject: _Subject, settled_us: int, oldest_raw_us: int, oldest_minute_us: int) -> int:
+    due = store.query(_take_dirty(subject), [settled_us, SPAN_US, MAX_PAIRS])
     if due.is_empty():
         return 0
     first, last = _bounds(due)
     key = subject.key
-    with store.transaction() as connection:
+    with store.transaction(beside_ingest=True) as connection:
         connection.register("due", due)
         connection.execute(_touched(subject), [-(-oldest_raw_us // MINUTE_US) * MINUTE_US])
         connection.execute(_touched_hours(key), [oldest_minute_us])
         for table in subject.tables:
             _rebuild(connection, table, key, first, last)
+        connection.execute(subject.mark_use)
         connection.execute(_delete(subject.dirty, "due", key, "minute_us"))
         connection.unregister("due")
     return due.height
@@ -126,6 +141,7 @@ def _bounds(due: pl.DataFrame) -> tuple[int, int]:
 
 
 def waiting_minutes(store: Store) -> int:
-    """(GPU or engine, minute) pairs that wait for their rollup: the rollups' lag."""
-    counts = (f"(SELECT count(*) FROM (SELECT DISTINCT {one.key}, minute_us FROM {one.dirty}))" for one in SUBJECTS)
+    """(GPU or engine, minute) pairs that wait for their rollup, or a GPU's for that of its use: the rollups' lag."""
+    marks = [(one.key, one.dirty) for one in SUBJECTS] + [("gpu_id", "dirty_use_minute")]
+    counts = (f"(SELECT count(*) FROM (SELECT DISTINCT {key}, minute_us FROM {dirty}))" for key, dirty in marks)
     return int(store.query(f"SELECT {' + '.join(counts)} AS n")["n"][0])

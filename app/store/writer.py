@@ -235,7 +235,8 @@ class SampleWriter:
         kept, late = within(batch, self.oldest_us(now_us), now_us + int(FUTURE_S * 1e6))
         node_id = self._registry.node_id(kept, now)
         gpu_ids = self._registry.gpu_ids(batch, node_id, now)
-        return Placed(kept, node_id, gpu_ids, self._registry.engines.ids(kept, node_id, now), late)
+        engines = self._registry.engines
+        return Placed(kept, node_id, gpu_ids, engines.ids(kept, node_id, now), engines.layouts(kept), late)
 
     def _states_due(self) -> bool:
         due = time.monotonic() - self._states_written > STATES_EVERY_S

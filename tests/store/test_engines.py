@@ -104,7 +104,7 @@ def test_counts_and_buckets_are_stored_as_they_came(store: Store) -> None:
     assert full == {"engine_id": 1, "t_us": T0 + 5 * SECOND, "dt_us": 5 * SECOND, **counts, **gauges}
     assert {value for name, value in empty.items() if name in counts | gauges} == {None}
     found = store.query(
-        "SELECT metric, lower_us, upper_us, n FROM engine_latency_sample ORDER BY metric, lower_us"
+        "SELECT metric, lower_us, upper_us, n FROM engine_latency_scrape ORDER BY metric, lower_us"
     ).rows()
     assert found == [(0, 10_000, 50_000, 5), (0, 100_000, None, 1), (1, 0, 10_000, 9)]
 

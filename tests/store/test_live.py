@@ -340,7 +340,7 @@ def add_history(store: Store, first_us: int, rows: int) -> None:
             "SELECT 1, $1 + (i + 1) * 1000000, 1000000, 300000, 0 FROM range($2) AS r(i)",
             "INSERT INTO engine_sample (engine_id, t_us, dt_us, prompt_tokens, generated_tokens) "
             "SELECT 1, $1 + (i + 1) * 1000000, 1000000, 100, 20 FROM range($2) AS r(i)",
-            "INSERT INTO engine_latency_sample SELECT 1, $1 + (i + 1) * 1000000, 1000000, 0, 0, 10000, 2 "
+            "INSERT INTO engine_latency_sample SELECT 1, $1 + (i + 1) * 1000000, 1000000, 0, 1, 0, [2] "
             "FROM range($2) AS r(i)",
             "INSERT INTO gpu_minute SELECT 1, $1 + i * 1000000, 18000, 0, 0, 60, 0, 60, 0, 60, 60, 300, 300, 50, 50, "
             "0, 0, 60 FROM range($2) AS r(i)",

@@ -32,7 +32,7 @@ POWERS = ("mean_power_w", "max_power_w")
 
 
 def roll_up_all(store: Store, now_us: int = AFTER, *, oldest_raw_us: int = 0, oldest_minute_us: int = 0) -> int:
-    """How many (node, minute) pairs were rebuilt."""
+    """How many GPU-minutes, engine-minutes and hours of a GPU's use were rebuilt."""
     pairs = 0
     while done := roll_up(store, now_us, oldest_raw_us=oldest_raw_us, oldest_minute_us=oldest_minute_us):
         pairs += done
@@ -212,7 +212,7 @@ def test_a_second_across_a_minute_is_shared_by_time(store: Store) -> None:
     # covers (59.75 s, 60.75 s]: a quarter of 400 J and of its second lies in the first minute
     row = {"t_us": T0 + 60_750_000, "energy_mj": 400_000, "power_instant_mw": 400_000, "utilisation_pct": 5}
     take(store, batch(1, rows=[row]))
-    assert roll_up_all(store) == 2
+    assert roll_up_all(store) == 2 + 1
     found = buckets(store, "gpu_minute")
     assert [(row["counter_j"], row["covered_s"], row["busy_s"], row["max_power_w"]) for row in found.values()] == [
         (pytest.approx(100.0), pytest.approx(0.25), pytest.approx(0.25), 400.0),
@@ -249,7 +249,7 @@ def test_a_minute_is_rolled_up_when_it_has_ended_and_settled(store: Store) -> No
     # the minute ends at 60 s; pushes have 15 s to arrive
     assert roll_up_all(store, T0 + 75 * SECOND) == 0
     assert waiting_minutes(store) == 1
-    assert roll_up_all(store, T0 + 75 * SECOND + 1) == 1
+    assert roll_up_all(store, T0 + 75 * SECOND + 1) == 1 + 1
     assert waiting_minutes(store) == 0
 
 
@@ -261,7 +261,7 @@ def test_only_what_was_touched_is_rebuilt(store: Store) -> None:
         connection.execute("UPDATE gpu_minute SET samples = -1")
         connection.execute("UPDATE gpu_hour SET samples = -99")
     take(store, batch(2, rows=[{"t_us": T0 + HOUR + 200 * SECOND, "energy_mj": 5}]))
-    assert roll_up_all(store) == 1
+    assert roll_up_all(store) == 1 + 1
     rebuilt = [start for start, row in buckets(store, "gpu_minute").items() if row["samples"] != -1]
     assert rebuilt == [T0 + HOUR + 3 * MINUTE]
     assert [start for start, row in buckets(store, "gpu_hour").items() if row["samples"] != -99] == [T0 + HOUR]
@@ -274,7 +274,7 @@ def test_repeating_a_rollup_changes_nothing(store: Store) -> None:
     before = [buckets(store, table) for table in ("gpu_minute", "gpu_hour")]
     with store.transaction() as connection:
         connection.execute("INSERT INTO dirty_minute SELECT 1, minute_us FROM gpu_minute")
-    assert roll_up_all(store) == len(before[0]) == 4
+    assert roll_up_all(store) == len(before[0]) + len(before[1]) == 4 + 2
     assert [buckets(store, table) for table in ("gpu_minute", "gpu_hour")] == before
 
 
@@ -285,7 +285,8 @@ def test_a_backlog_is_worked_off_in_small_transactions(store: Store, monkeypatch
     done = []
     while one := roll_up(store, AFTER, oldest_raw_us=0, oldest_minute_us=0):
         done.append(one)
-    assert (sum(done), max(done)) == (150, 7)
+    # and the use of three hours, each once its minutes are done
+    assert (sum(done), max(done)) == (150 + 3, 7 + 1)
     assert [row["counter_j"] for row in buckets(store, "gpu_hour").values()] == [36_000.0, 36_000.0, 18_000.0]
 
 
@@ -340,7 +341,7 @@ def test_a_minute_without_its_raw_samples_is_not_rebuilt(store: Store) -> None:
     late = [{"t_us": T0 + 30 * SECOND, "energy_mj": 1}, {"t_us": T0 + 90 * SECOND, "energy_mj": 1}]
     take(store, batch(2, rows=late))
     # raw is complete from 60 s on: the first minute keeps its row, the second is what its one sample says
-    assert roll_up_all(store, oldest_raw_us=T0 + MINUTE) == 2
+    assert roll_up_all(store, oldest_raw_us=T0 + MINUTE) == 2 + 1
     found = buckets(store, "gpu_minute")
     assert found[T0] == before[T0]
     assert found[T0 + MINUTE]["counter_j"] == pytest.approx(1e-3)

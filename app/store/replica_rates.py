@@ -1,0 +1,45 @@
+"""The best rate that replicas of a type have sustained: what slack is measured against."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from app.store.accounts import Reader
+from app.store.gpu_rollup import HOUR_US
+from app.store.spans import REPLICA_SPANS
+
+# An hour says something about a rate when its engine worked for so long.
+LEAST_BUSY_S = 600
+DAY_US = 24 * HOUR_US
+
+# grain: one row per replica type: hours in which an engine moved are left out. $1, $2: hours from and up to
+_BEST = f"""
+    WITH {REPLICA_SPANS}
+    SELECT
+        gpu_name,
+        replica_gpus,
+        model,
+        node.simulated,
+        max((prompt_tokens + generated_tokens) / busy_s) AS tokens_per_s,
+        count(*) AS hours
+    FROM engine_hour AS hour
+    JOIN replica_span AS span
+      ON span.engine_id = hour.engine_id AND hour_us >= from_us AND hour_us <= to_us - {HOUR_US}
+    JOIN engine ON engine.engine_id = hour.engine_id
+    JOIN node USING (node_id)
+    WHERE hour_us >= $1 AND hour_us < $2 AND busy_s >= {LEAST_BUSY_S}
+      AND gpu_name IS NOT NULL AND prompt_tokens IS NOT NULL AND generated_tokens IS NOT NULL
+    GROUP BY ALL
+    ORDER BY ALL NULLS LAST
+"""
+
+
+def best_rates(store: Reader, until: datetime, days: int) -> list[dict[str, Any]]:
+    """Best tokens (prompt + generated) per busy second of an hour: a row per gpu_name, replica_gpus, model, simulated.
+
+    Of the `days` up to `until`; hours with less than LEAST_BUSY_S busy seconds do not count. hours: how many did.
+    """
+    end_us = int(until.timestamp() * 1e6)
+    rows = store.query(_BEST, [end_us - days * DAY_US, end_us])
+    return list(rows.iter_rows(named=True))
