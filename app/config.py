@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,40 +13,29 @@ import platformdirs
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from app.accounting.carbon import GridFactor
-from app.accounting.cost import Rate, owned_usd_per_hour
+from app.accounting.cost import Rate
 from app.errors import ConfigError, UnknownName
+from app.facts.kinds import ANY_FLEET, USD, ZoneFact
+from app.facts.kinds import Pue as PueFact
+from app.facts.settings import (
+    ExchangeRateSettings,
+    HostedPriceSettings,
+    OwnedPrice,
+    RentedPrice,
+    SloSettings,
+    Wanted,
+)
 from app.reference.gpus import find_gpu, words
 from app.reference.grid import grid_factor
 from app.reference.tables import checkout_folder, in_checkout
 from app.report_settings import ReportSchedule, ReportSettings
-from app.validation import GramsPerKwh, Number, Pue, Strict, Usd, Whole, describe
+from app.validation import GramsPerKwh, Number, Pue, Strict, Whole, describe
 from collectors.engine.targets import EngineTarget, is_index, urls_that_differ
 from collectors.samples import Id
 
 Positive = Annotated[Number, Field(gt=0)]
 NonNegative = Annotated[Number, Field(ge=0)]
 Port = Annotated[Whole, Field(ge=1, le=65535)]
-
-
-class RentedPrice(Strict):
-    plan: Literal["rented"]
-    usd_per_gpu_hour: Usd
-
-    def rate(self, fleet: str) -> Rate:
-        return Rate(self.usd_per_gpu_hour, "user", f"wattmix.toml, fleet {fleet}")
-
-
-class OwnedPrice(Strict):
-    plan: Literal["owned"]
-    purchase_usd: Usd
-    residual_usd: Usd = 0.0
-    life_years: Positive
-    fixed_usd_per_hour: Usd = 0.0
-    tariff_usd_per_kwh: Annotated[Number, Field(ge=-1000, le=1000)]
-
-    def rate(self, fleet: str) -> Rate:
-        hourly = owned_usd_per_hour(self.purchase_usd, self.residual_usd, self.life_years, self.fixed_usd_per_hour)
-        return Rate(hourly, "user", f"wattmix.toml, fleet {fleet} (owned)", self.tariff_usd_per_kwh)
 
 
 class Embodied(Strict):
@@ -69,8 +59,17 @@ class Fleet(Strict):
     gpu: Annotated[str, Field(min_length=1)]
     zone: str | None = None
     pue: Pue = 1.0
+    host_w_per_gpu: NonNegative | None = None
     price: Annotated[RentedPrice | OwnedPrice, Field(discriminator="plan")] | None = None
     embodied: Embodied = Embodied()
+
+    def facts(self) -> Iterator[Wanted]:
+        """The dated facts that this fleet's settings make."""
+        yield Wanted("pue", self.name, PueFact(pue=self.pue))
+        if self.zone is not None:
+            yield Wanted("zone", self.name, ZoneFact(zone=self.zone))
+        if self.price is not None:
+            yield from self.price.facts(self.name)
 
     def matches_gpu(self, gpu_name: str) -> bool:
         """`gpu` is a name or a glob; separators and case do not count."""
@@ -162,10 +161,15 @@ class ScrapedEngine(EngineTarget):
 
 
 class Defaults(Strict):
-    """What counts for GPUs that no fleet claims."""
+    """What counts for GPUs that no fleet claims. host_w_per_gpu: also for fleets without one of their own."""
 
     zone: str = "EU27"
     pue: Pue = 1.0
+    host_w_per_gpu: NonNegative = 0.0
+
+    def facts(self) -> Iterator[Wanted]:
+        yield Wanted("pue", ANY_FLEET, PueFact(pue=self.pue))
+        yield Wanted("zone", ANY_FLEET, ZoneFact(zone=self.zone))
 
 
 class SplitSettings(Strict):
@@ -184,6 +188,31 @@ class Config(Strict):
     fleet: tuple[Fleet, ...] = ()
     node: tuple[Node, ...] = ()
     engine: Annotated[tuple[ScrapedEngine, ...], AfterValidator(urls_that_differ)] = ()
+    exchange_rate: tuple[ExchangeRateSettings, ...] = ()
+    hosted_price: tuple[HostedPriceSettings, ...] = ()
+    slo: tuple[SloSettings, ...] = ()
+
+    def facts(self) -> list[Wanted]:
+        """The dated facts that this file wants in force; none where there is no file: then nothing is said or ended."""
+        if self == Config():
+            return []
+        dated: tuple[ExchangeRateSettings | HostedPriceSettings | SloSettings, ...] = (
+            *self.exchange_rate, *self.hosted_price, *self.slo,
+        )  # fmt: skip
+        of_fleets = (fact for fleet in self.fleet for fact in fleet.facts())
+        return [*self.defaults.facts(), *of_fleets, *(one.fact() for one in dated)]
+
+    def rate(self, fleet: Fleet) -> Rate | None:
+        """What a fleet's price in this file is in US dollars; None without one."""
+        if fleet.price is None:
+            return None
+        rates = {one.currency: one.usd_per_unit for one in self.exchange_rate} | {USD: 1.0}
+        return fleet.price.rate(fleet.name, rates.get(fleet.price.currency))
+
+    def host_w_per_gpu(self, fleet: str | None) -> float:
+        """Power of a host for each of its GPUs."""
+        own = next((one.host_w_per_gpu for one in self.fleet if one.name == fleet), None)
+        return self.defaults.host_w_per_gpu if own is None else own
 
     def fleet_of_gpu(self, gpu_name: str) -> Fleet | None:
         """The first fleet whose `gpu` pattern matches."""
@@ -204,12 +233,18 @@ class Config(Strict):
     @model_validator(mode="after")
     def _names_agree(self) -> Config:
         names = [fleet.name for fleet in self.fleet]
-        zones = [zone.name.casefold() for zone in self.zone]
-        reports = [report.name.casefold() for report in self.report]
-        for what, given in (("fleet", names), ("zone", zones), ("report", reports)):
+        named = {
+            "fleet names": names,
+            "zone names": [zone.name.casefold() for zone in self.zone],
+            "report names": [report.name.casefold() for report in self.report],
+            "exchange rates": [rate.currency for rate in self.exchange_rate],
+            "hosted prices": [price.model for price in self.hosted_price],
+            "SLOs": [slo.model for slo in self.slo],
+        }
+        for what, given in named.items():
             doubled = {name for name in given if given.count(name) > 1}
             if doubled:
-                raise ValueError(f"{what} names that differ ({', '.join(sorted(doubled))} appears twice)")
+                raise ValueError(f"{what} that differ ({', '.join(sorted(doubled))} appears twice)")
         for node in self.node:
             if node.fleet not in names:
                 raise ValueError(f"node {node.match!r} to name a fleet of this file: {', '.join(names) or 'none yet'}")

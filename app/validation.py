@@ -10,7 +10,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 # Values of the keys that tell alternatives apart: pydantic puts them into a finding's path, the file has no such key.
-_TAGS = {"rented", "owned"}
+_TAGS = {"rented", "owned", "flat", "time-of-use"}
 
 # Numbers as TOML and JSON write them: no text, and true is not 1.
 Number = Annotated[float, pydantic.Strict()]
@@ -34,7 +34,7 @@ def describe(problem: ValidationError, where: str) -> str:
 
 
 def _line(finding: Any, where: str) -> str:
-    key = _key(finding["loc"])
+    key = key_of(finding["loc"])
     if finding["type"] == "extra_forbidden":
         return f"{where}: `{key}`: no such key (a misspelling?)"
     if finding["type"] == "missing":
@@ -42,10 +42,10 @@ def _line(finding: Any, where: str) -> str:
     # What an address carries beside the place it names may be a secret.
     given = re.sub(r"\?[^'\"\s]+", "?...", re.sub(r"://[^/'\"\s]*@", "://...@", repr(finding["input"])))
     shown = given if len(given) <= 60 else given[:57] + "..."
-    return f"{where}: `{key}`: given {shown}; accepted: {_accepted(finding)}"
+    return f"{where}: `{key}`: given {shown}; accepted: {accepted(finding)}"
 
 
-def _key(location: tuple[int | str, ...]) -> str:
+def key_of(location: tuple[int | str, ...]) -> str:
     """The key as the file has it; list items count from 1, and the tag of a choice is left out."""
     key = ""
     for part in (part for part in location if part not in _TAGS):
@@ -54,7 +54,8 @@ def _key(location: tuple[int | str, ...]) -> str:
     return key or "(the whole file)"
 
 
-def _accepted(finding: Any) -> str:
+def accepted(finding: Any) -> str:
+    """What a finding of pydantic's says is accepted, in words."""
     context = finding.get("ctx", {})
     wanted: dict[str, Callable[[], object]] = {
         "literal_error": lambda: context["expected"],

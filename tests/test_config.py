@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from app import config as config_module
-from app.accounting.cost import owned_usd_per_hour
+from app.accounting.cost import Rate
 from app.commands.agent import agent_settings
 from app.config import Config, Fleet, OwnedPrice, RentedPrice, load_config, store_path
 from app.errors import ConfigError, UnknownName, WattmixError
@@ -43,6 +43,7 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
 def keys_of(model: type[BaseModel], path: str = "") -> Iterator[str]:
     """Every key the code knows, e.g. `fleet.price(OwnedPrice).life_years`."""
     for name, field in model.model_fields.items():
+        name = field.alias or name
         yield f"{path}{name}"
         inner = models_in(field.annotation)
         for one in inner:
@@ -65,19 +66,23 @@ def test_the_example_has_every_key_of_the_code_and_no_other() -> None:
 
 def test_the_walk_over_the_code_sees_both_price_plans() -> None:
     known = set(keys_of(Config))
-    assert {"fleet.price(OwnedPrice).life_years", "fleet.price(RentedPrice).usd_per_gpu_hour", "node.match"} <= known
-    assert len(known) == 79
+    assert {"fleet.price(OwnedPrice).life_years", "fleet.price(RentedPrice).per_gpu_hour", "node.match"} <= known
+    assert len(known) == 112
 
 
 def test_the_example_loads_with_what_it_says() -> None:
     config = load_config(EXAMPLE)
-    rented, owned = config.fleet
-    assert isinstance(rented.price, RentedPrice)
-    assert rented.price.rate("h100").usd_per_gpu_hour == 2.0
-    assert isinstance(owned.price, OwnedPrice)
+    owned = config.fleet[1]
+    rates = {fleet.name: config.rate(fleet) for fleet in config.fleet}
+    assert rates["h100"] == Rate(2.0, "user", "wattmix.toml, fleet h100")
     # (2200 - 400) USD / (4 x 8760 h) + 0.02 USD/h = 0.07137 USD/h, electricity on top
-    assert owned.price.rate("rtx4090").usd_per_gpu_hour == pytest.approx(0.071370, abs=5e-7)
-    assert owned.price.rate("rtx4090").tariff_usd_per_kwh == 0.16
+    assert rates["rtx4090"] is not None and rates["home"] is not None
+    assert rates["rtx4090"].usd_per_gpu_hour == pytest.approx(0.071370, abs=5e-7)
+    assert rates["rtx4090"].tariff_usd_per_kwh == 0.16
+    # 900 EUR / (3 x 8760 h) x 1.08 USD/EUR = 0.036986 USD/h
+    assert rates["home"].usd_per_gpu_hour == pytest.approx(0.036986, abs=5e-7)
+    # a week's hours: 5 x 4 at 0.32, 7 x 8 at 0.09, the other 92 at 0.18: 28.00 / 168 = 0.166667 EUR, x 1.08 = 0.18 USD
+    assert rates["home"].tariff_usd_per_kwh == pytest.approx(0.18, rel=1e-12)
     assert config.grid_factor("ES-solar-contract").g_per_kwh == 45.0
     assert config.fleet_of_gpu("NVIDIA GeForce RTX 4090") is owned
     assert config.fleet_of_node("gamer-7") is owned
@@ -221,10 +226,23 @@ def test_a_mistake_is_told_with_file_key_value_and_what_is_accepted(tmp_path: Pa
     ("price", "key"),
     [
         ("plan = 'rented', usd_per_gpu_hour = -1", "usd_per_gpu_hour`: given -1; accepted: a number >= 0"),
-        ("plan = 'rented'", "usd_per_gpu_hour`: the key is missing"),
+        ("plan = 'rented', per_gpu_hour = -1", "per_gpu_hour`: given -1; accepted: a number >= 0"),
+        ("plan = 'rented'", "per_gpu_hour`: the key is missing"),
         ("plan = 'rented', usd_per_gpu_hour = 1, life_years = 4", "life_years`: no such key"),
         ("plan = 'owned', purchase_usd = 1, tariff_usd_per_kwh = 1, life_years = 0", "life_years`: given 0; accepted"),
-        ("plan = 'owned', purchase_usd = 1, life_years = 4", "tariff_usd_per_kwh`: the key is missing"),
+        ("plan = 'owned', purchase_usd = 1, life_years = 4", "tariff`: the key is missing"),
+        ("plan = 'owned', purchase = 1, life_years = 4, tariff = 'low'",
+         "tariff`: given 'low'; accepted: a price per kWh, or a table with per_kwh, tz and rules"),
+        ("plan = 'owned', purchase = 1, life_years = 4, tariff = true",
+         "tariff.per_kwh`: given True; accepted: a number"),
+        ("plan = 'owned', purchase = 1, life_years = 4, tariff = {per_kwh = 1, tz = 'Madrid'}",
+         "tariff.tz`: given 'Madrid'; accepted: an IANA time zone such as Europe/Madrid"),
+        ("plan = 'owned', purchase = 1, life_years = 4, tariff = {per_kwh = 1, rules = [{from = '7', to = '8:00'}]}",
+         "tariff.rules[1].from`: given '7'; accepted: a local clock time from 00:00 to 24:00, such as 07:30"),
+        ("plan = 'rented', per_gpu_hour = 1, currency = 'euro'",
+         "currency`: given 'euro'; accepted: a currency's code (ISO 4217), such as USD, EUR or CNY"),
+        ("plan = 'rented', per_gpu_hour = 1, valid_from = 2026-01-01T00:00:00",
+         "valid_from`: given datetime.datetime(2026, 1, 1, 0, 0); accepted: a date (midnight in UTC) or a moment with"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_price_is_told_with_the_key_as_the_file_has_it(tmp_path: Path, price: str, key: str) -> None:
@@ -375,11 +393,10 @@ def test_engines_of_the_hub_appear_under_their_node_and_those_of_the_agent_reach
 
 
 def test_a_rented_price_has_no_tariff_and_an_owned_one_has() -> None:
-    rented = RentedPrice(plan="rented", usd_per_gpu_hour=0).rate("a")
+    rented = RentedPrice(plan="rented", per_gpu_hour=0).rate("a", 1.0)
     assert (rented.usd_per_gpu_hour, rented.tariff_usd_per_kwh, rented.method) == (0.0, None, "user")
-    owned = OwnedPrice(plan="owned", purchase_usd=8760, life_years=1, tariff_usd_per_kwh=0.2).rate("b")
+    owned = OwnedPrice(plan="owned", purchase=8760, life_years=1, tariff={"per_kwh": 0.2}).rate("b", 1.0)
     assert (owned.usd_per_gpu_hour, owned.tariff_usd_per_kwh, owned.method) == (1.0, 0.2, "user")
-    assert owned.usd_per_gpu_hour == owned_usd_per_hour(8760, 0, 1)
     assert "fleet b" in owned.source
 
 
@@ -396,3 +413,45 @@ def test_a_zone_named_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "w.toml").write_text(zone.format("home") + zone.format("HOME"))
     with pytest.raises(ConfigError, match="zone names that differ"):
         load_config(tmp_path / "w.toml")
+
+
+def test_a_price_named_in_dollars_is_not_in_another_currency(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(
+            written(tmp_path, fleet("a", "L4", "price = {plan = 'rented', currency = 'EUR', usd_per_gpu_hour = 1}"))
+        )
+    said = "accepted: per_gpu_hour beside another currency; usd_per_gpu_hour would be in USD"
+    assert "`fleet[1].price`: given {" in str(refused.value) and said in str(refused.value)
+
+
+def test_a_price_in_a_currency_without_a_rate_is_not_known_in_dollars(tmp_path: Path) -> None:
+    euros = fleet("a", "L4", "price = {plan = 'rented', currency = 'EUR', per_gpu_hour = 2}")
+    config = load_config(written(tmp_path, euros))
+    rate = config.rate(config.fleet[0])
+    assert rate is not None
+    assert (rate.usd_per_gpu_hour, rate.reason) == (None, "no exchange rate for EUR")
+    config = load_config(written(tmp_path, euros + "[[exchange_rate]]\ncurrency = 'EUR'\nusd_per_unit = 1.1\n"))
+    rate = config.rate(config.fleet[0])
+    assert rate is not None and rate.usd_per_gpu_hour == pytest.approx(2.2)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[[exchange_rate]]\ncurrency = 'USD'\nusd_per_unit = 1",
+         "`exchange_rate[1].currency`: given 'USD'; accepted: the code (ISO 4217) of a currency other than USD"),
+        ("[[exchange_rate]]\ncurrency = 'EUR'\nusd_per_unit = 0",
+         "`exchange_rate[1].usd_per_unit`: given 0; accepted: a number > 0"),
+        (2 * "[[exchange_rate]]\ncurrency = 'EUR'\nusd_per_unit = 1\n",
+         "exchange rates that differ (EUR appears twice)"),
+        ("[[hosted_price]]\nmodel = 'llama'\ninput_usd_per_mtok = 1\noutput_usd_per_mtok = 1",
+         "`hosted_price[1].model`: given 'llama'; accepted: provider/model, such as example-ai/llama-3.1-8b"),
+        ("[[slo]]\nmodel = 'm'\nmetric = 'ttl'\nmax_ms = 1",
+         "`slo[1].metric`: given 'ttl'; accepted: 'ttft', 'itl' or 'e2e'"),
+        (2 * "[[slo]]\nmodel = 'm'\nmax_ms = 1\n", "SLOs that differ (m appears twice)"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_what_fleets_share_is_told(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(written(tmp_path, text))
+    assert told in str(refused.value)
