@@ -12,14 +12,26 @@ from urllib.parse import quote
 import requests
 
 from app.accounting.energy import Boundary
-from app.accounting.line import AccountLine, Period
+from app.accounting.line import AccountLine
+from app.accounting.periods import Period
 from app.accounting.tokens import Basis
 from app.answers.account import account_lines
+from app.answers.choices import account_names
+from app.answers.facts import add_fact, facts_as_json, fleets_in_force, import_facts, take_over
 from app.answers.health import health
+from app.answers.hosted import hosted_comparison
+from app.answers.idle import idle_gpus
+from app.answers.latency import Wanted, latency
 from app.answers.live import WINDOW_S, live
+from app.answers.owning import rent_or_own
+from app.answers.power_load import power_load
+from app.answers.price_changes import price_changes
+from app.answers.query import AccountQuery
 from app.answers.runs import Assume, account_runs, run_row
 from app.answers.split import default_demand, recommend_split, split_as_json, starting_knobs
+from app.answers.split_today import split_today
 from app.answers.study import study_findings
+from app.answers.summary import series, summary
 from app.config import Config
 from app.errors import HubError, StoreBusy, WattmixError
 from app.reports.report import Progress, Report, build_report, report_from_json, untold
@@ -49,7 +61,21 @@ class Backend(Protocol):
 
     def live(self, *, window_s: int = WINDOW_S, at: datetime | None = None) -> dict[str, Any]: ...
 
+    def summary(self, query: AccountQuery) -> dict[str, Any]: ...
+
+    def series(self, query: AccountQuery) -> dict[str, Any]: ...
+
+    def latency(self, query: AccountQuery, wanted: Wanted | None = None) -> dict[str, Any]: ...
+
+    def power_load(self, query: AccountQuery) -> dict[str, Any]: ...
+
     def report(self, request: Request, progress: Progress = untold) -> Report: ...
+
+    def facts(
+        self, *, kind: str | None, subject: str | None, at: datetime | None, known_at: datetime | None
+    ) -> dict[str, Any]: ...
+
+    def import_facts(self, text: str, file: str) -> dict[str, Any]: ...
 
     def create_token(self, name: str, scope: Scope, node: str | None) -> str: ...
 
@@ -102,9 +128,44 @@ class LocalBackend:
         return live(self.store, self.config, at or datetime.now(UTC), window_s=window_s)
 
     def account(
-        self, periods: Sequence[Period], *, boundary: Boundary, basis: Basis, now: datetime
+        self, periods: Sequence[Period], *, boundary: Boundary, basis: Basis, now: datetime, known_at: datetime | None
     ) -> list[AccountLine]:
-        return account_lines(self.store, self.config, periods, boundary=boundary, basis=basis, now=now)
+        return account_lines(
+            self.store, self.config, periods, boundary=boundary, basis=basis, now=now, known_at=known_at
+        )
+
+    def account_names(self) -> dict[str, list[str]]:
+        """Of which fleets and models an account can be asked."""
+        return account_names(self.store)
+
+    def summary(self, query: AccountQuery) -> dict[str, Any]:
+        return summary(self.store, self.config, query, datetime.now(UTC))
+
+    def series(self, query: AccountQuery) -> dict[str, Any]:
+        return series(self.store, self.config, query, datetime.now(UTC))
+
+    def latency(self, query: AccountQuery, wanted: Wanted | None = None) -> dict[str, Any]:
+        return latency(self.store, self.config, query, datetime.now(UTC), wanted)
+
+    def power_load(self, query: AccountQuery) -> dict[str, Any]:
+        return power_load(self.store, self.config, query, datetime.now(UTC))
+
+    def price_changes(self, query: AccountQuery) -> list[dict[str, Any]]:
+        return price_changes(self.store, query)
+
+    def idle_gpus(self, query: AccountQuery) -> dict[str, Any]:
+        return idle_gpus(self.store, self.config, query, datetime.now(UTC))
+
+    def split_today(self, query: AccountQuery) -> dict[str, Any]:
+        """The split as measured beside the recommendation for the configured demand."""
+        now = datetime.now(UTC)
+        return split_today(self.store, self.config, query, now, self.default_demand(), self.split)
+
+    def hosted_comparison(self, query: AccountQuery) -> list[dict[str, Any]]:
+        return hosted_comparison(self.store, self.config, query, datetime.now(UTC))
+
+    def rent_or_own(self, query: AccountQuery) -> list[dict[str, Any]]:
+        return rent_or_own(self.store, self.config, query, datetime.now(UTC))
 
     def report(self, request: Request, progress: Progress = untold) -> Report:
         return build_report(request, self.account, datetime.now(UTC), progress)
@@ -117,6 +178,25 @@ class LocalBackend:
 
     def report_file(self, name: str, file: str) -> Path:
         return written_file(self.store, name, file)
+
+    def facts(
+        self,
+        *,
+        kind: str | None = None,
+        subject: str | None = None,
+        at: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> dict[str, Any]:
+        return facts_as_json(self.store, datetime.now(UTC), kind=kind, subject=subject, at=at, known_at=known_at)
+
+    def fleets_in_force(self) -> list[dict[str, Any]]:
+        return fleets_in_force(self.store, self.config, datetime.now(UTC))
+
+    def import_facts(self, text: str, file: str) -> dict[str, Any]:
+        return import_facts(self.store, self.config, text, file, datetime.now(UTC)).as_json()
+
+    def add_fact(self, cells: Mapping[str, str]) -> dict[str, Any]:
+        return add_fact(self.store, self.config, cells, datetime.now(UTC)).as_json()
 
     def create_token(self, name: str, scope: Scope, node: str | None) -> str:
         token = create_token(self.store, name, scope, node)
@@ -166,10 +246,46 @@ class HubBackend:
         answer: dict[str, Any] = self._call("GET", "/api/v1/live", params=_given(wanted))
         return answer
 
+    def summary(self, query: AccountQuery) -> dict[str, Any]:
+        return self._account("summary", query)
+
+    def series(self, query: AccountQuery) -> dict[str, Any]:
+        return self._account("series", query)
+
+    def latency(self, query: AccountQuery, wanted: Wanted | None = None) -> dict[str, Any]:
+        return self._account("latency", query, wanted.as_words() if wanted else {})
+
+    def power_load(self, query: AccountQuery) -> dict[str, Any]:
+        return self._account("power-load", query)
+
+    def _account(self, name: str, query: AccountQuery, more: Mapping[str, str] | None = None) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call("GET", f"/api/v1/{name}", params={**query.as_words(), **(more or {})})
+        return answer
+
     def report(self, request: Request, progress: Progress = untold) -> Report:
         return report_from_json(
             self._call("GET", "/api/v1/report", timeout_s=REPORT_TIMEOUT_S, params=request.as_words())
         )
+
+    def facts(
+        self,
+        *,
+        kind: str | None = None,
+        subject: str | None = None,
+        at: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> dict[str, Any]:
+        moments = {"at": at and at.isoformat(), "known_at": known_at and known_at.isoformat()}
+        wanted = _given({"kind": kind, "subject": subject, **moments})
+        answer: dict[str, Any] = self._call("GET", "/api/v1/facts", params=wanted)
+        return answer
+
+    def import_facts(self, text: str, file: str) -> dict[str, Any]:
+        headers = {"Content-Type": "text/csv"}
+        added: dict[str, Any] = self._call(
+            "POST", "/api/v1/facts", params={"file": file}, data=text.encode(), headers=headers
+        )
+        return added
 
     def create_token(self, name: str, scope: Scope, node: str | None) -> str:
         wanted = {"name": name, "scope": scope, "node": node}
@@ -211,6 +327,7 @@ def open_backend(db: Path, config: Config) -> Iterator[Backend]:
         yield HubBackend(hub.address)
         return
     try:
+        take_over(store, config, datetime.now(UTC))
         yield LocalBackend(store, config)
     finally:
         store.close()

@@ -209,6 +209,9 @@ Boundary = Annotated[str, typer.Option("--boundary", metavar="gpu|it|site", help
 Basis = Annotated[
     str, typer.Option("--basis", metavar="total|computed|output", help="Tokens of $/Mtok, tokens/J and g/Mtok.")
 ]
+KnownAt = Annotated[
+    str | None, typer.Option("--known-at", metavar="MOMENT", help="By the prices, factors and fleets known then (now).")
+]
 
 
 @report.command("fleet-day")
@@ -219,11 +222,12 @@ def report_fleet_day(
     out: Out = "-",
     boundary: Boundary = "it",
     basis: Basis = "total",
+    known_at: KnownAt = None,
     db: Db = None,
     config: ConfigFile = None,
 ) -> None:
     """A line per local day, fleet and model."""
-    _report("fleet-day", first, after, tz, boundary, basis, out, db, config)
+    _report("fleet-day", first, after, tz, boundary, basis, known_at, out, db, config)
 
 
 @report.command("hourly")
@@ -234,22 +238,70 @@ def report_hourly(
     out: Out = "-",
     boundary: Boundary = "it",
     basis: Basis = "total",
+    known_at: KnownAt = None,
     db: Db = None,
     config: ConfigFile = None,
 ) -> None:
     """A line per local hour, fleet and model."""
-    _report("hourly", first, after, tz, boundary, basis, out, db, config)
+    _report("hourly", first, after, tz, boundary, basis, known_at, out, db, config)
 
 
 def _report(
     kind: str, first: str | None, after: str | None, tz: str, boundary: str, basis: str,
-    out: str, db: Path | None, config: Path | None,
+    known_at: str | None, out: str, db: Path | None, config: Path | None,
 ) -> None:  # fmt: skip
     need_hub("report")
     from app.commands import report as report_command
 
-    given = {"kind": kind, "from": first, "to": after, "tz": tz, "boundary": boundary, "basis": basis}
+    given = {
+        "kind": kind, "from": first, "to": after, "tz": tz, "boundary": boundary, "basis": basis, "known-at": known_at,
+    }  # fmt: skip
     report_command.write(given, out, db, config)
+
+
+facts = typer.Typer(help="Dated facts: prices, tariffs, PUEs, zones, fleets of nodes, exchange rates, SLOs.")
+cli.add_typer(facts, name="facts", no_args_is_help=True)
+
+
+@facts.command("import")
+def facts_import(
+    file: Annotated[Path, typer.Argument(help="CSV in the columns of `wattmix facts template`.")],
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """Add the facts of a CSV, all rows or none. Importing a file again changes nothing."""
+    need_hub("facts")
+    from app.commands import facts as facts_command
+
+    facts_command.import_file(file, db, config)
+
+
+@facts.command("list")
+def facts_list(
+    kind: Annotated[str | None, typer.Option("--kind", help="price, tariff, pue, zone, ...")] = None,
+    subject: Annotated[str | None, typer.Option("--subject", help="A fleet, node, model, currency.")] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="MOMENT", help="Only what is in force then.")] = None,
+    known_at: Annotated[
+        str | None, typer.Option("--known-at", metavar="MOMENT", help="By what was known then (now).")
+    ] = None,
+    form: Annotated[RunsFormat, typer.Option("--format", help="table, csv or json")] = RunsFormat.table,
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """List facts with the time from which they hold, since when they are known, and from where."""
+    need_hub("facts")
+    from app.commands import facts as facts_command
+
+    facts_command.show(kind, subject, at, known_at, form.value, db, config)
+
+
+@facts.command("template")
+def facts_template() -> None:
+    """Print a CSV to start from: every column, and an example row of each kind."""
+    need_hub("facts")
+    from app.commands import facts as facts_command
+
+    facts_command.show_template()
 
 
 tokens = typer.Typer(help="Tokens of nodes and readers. Needed where hub and agent are on different machines.")

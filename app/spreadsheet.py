@@ -21,7 +21,17 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 def inert(value: object) -> object:
     """`value`, with text that a spreadsheet would run as a formula prefixed; numbers stay numbers."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_RUN_BY_SPREADSHEETS) else value
+    return f"'{value}" if isinstance(value, str) and _is_run(value) else value
+
+
+def uninert(cell: str) -> str:
+    """The text that `inert` made `cell` of."""
+    return cell[1:] if cell.startswith("'") and _is_run(cell[1:]) else cell
+
+
+def _is_run(text: str) -> bool:
+    """Whether a spreadsheet would run it, or it looks like what `inert` makes of such a text."""
+    return text.lstrip("'").startswith(_RUN_BY_SPREADSHEETS)
 
 
 class _Lines:

@@ -24,16 +24,6 @@ class Rate:
     reason: str | None = None
 
 
-def owned_usd_per_hour(
-    purchase_usd: float, residual_usd: float, life_years: float, fixed_usd_per_hour: float = 0.0
-) -> float:
-    """Hourly cost of an owned GPU before electricity: straight-line depreciation plus fixed cost.
-
-    Source: design section 4, Cost.
-    """
-    return (purchase_usd - residual_usd) / (life_years * units.HOURS_PER_YEAR) + fixed_usd_per_hour
-
-
 def window_cost_usd(rate: Rate, gpu_count: int, window_s: float, site_energy_j: Figure) -> Figure:
     """Cost of `gpu_count` GPUs for `window_s` seconds, plus `site_energy_j` at the owner's tariff where one is set."""
     if rate.usd_per_gpu_hour is None:

@@ -83,18 +83,41 @@ def quantile(histogram: Sequence[Bucket], percentile: float) -> Quantile:
     return Quantile(bucket.lower_s + inside * (bucket.upper_s - bucket.lower_s), bucket.lower_s, bucket.upper_s, n)
 
 
-def attainment(histogram: Sequence[Bucket], limit_s: float, *, misses: int = 0) -> Attainment:
-    """Share of requests at or under `limit_s`; `misses` are requests that failed or were aborted without a latency.
+@dataclass(frozen=True)
+class Held:
+    """Requests at or under a limit: surely so many, and perhaps so many more, whose bucket leaves it open; of n."""
 
-    A limit inside an occupied bucket leaves its observations open: none of them, or all. Source: design section 4,
-    Latency; the interval by E. B. Wilson (1927).
+    surely: int = 0
+    perhaps: int = 0
+    n: int = 0
+
+    def __add__(self, other: Held) -> Held:
+        return Held(self.surely + other.surely, self.perhaps + other.perhaps, self.n + other.n)
+
+    def attainment(self) -> Attainment:
+        """Their share. Source: design section 4, Latency; the interval by E. B. Wilson (1927)."""
+        if not self.n:
+            return Attainment(None, None, 0)
+        low, high = wilson(self.surely, self.n)[0], wilson(self.surely + self.perhaps, self.n)[1]
+        return Attainment(low, high, self.n)
+
+
+def held(histogram: Iterable[Bucket], limit_s: float, *, misses: int = 0) -> Held:
+    """What is at or under `limit_s`; `misses` are requests that failed or were aborted without a latency.
+
+    A limit inside an occupied bucket leaves its observations open: none of them, or all.
     """
-    n = sum(bucket.n for bucket in histogram) + misses
-    if not n:
-        return Attainment(None, None, 0)
-    surely = sum(bucket.n for bucket in histogram if bucket.upper_s <= limit_s)
-    perhaps = sum(bucket.n for bucket in histogram if bucket.lower_s < limit_s < bucket.upper_s)
-    return Attainment(wilson(surely, n)[0], wilson(surely + perhaps, n)[1], n)
+    buckets = list(histogram)
+    return Held(
+        surely=sum(bucket.n for bucket in buckets if bucket.upper_s <= limit_s),
+        perhaps=sum(bucket.n for bucket in buckets if bucket.lower_s < limit_s < bucket.upper_s),
+        n=sum(bucket.n for bucket in buckets) + misses,
+    )
+
+
+def attainment(histogram: Sequence[Bucket], limit_s: float, *, misses: int = 0) -> Attainment:
+    """Share of requests at or under `limit_s`."""
+    return held(histogram, limit_s, misses=misses).attainment()
 
 
 def wilson(hits: int, n: int, z: float = WILSON_Z) -> tuple[float, float]:

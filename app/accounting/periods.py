@@ -7,14 +7,22 @@ the clocks do in between; a day that a zone left out (Pacific/Apia, 2011-12-30) 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from app.accounting.line import Period
-
 ONE_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Period:
+    """[start, end) in UTC. label: how a person names it, e.g. a local day or the local start of an hour."""
+
+    start: datetime
+    end: datetime
+    label: str
 
 
 def time_zone(name: str) -> ZoneInfo:

@@ -25,7 +25,7 @@ def health(store: Store, now: datetime) -> dict[str, Any]:
     rows = gpu_rows(store, day_us=int((now_s - DAY_S) * 1e6), hour_us=int((now_s - HOUR_S) * 1e6))
     gpus = [_gpu(row) for row in rows]
     counts = Counter(gpu["node"] for gpu in gpus)
-    nodes = [_node(row, counts[row["node"]], now) for row in node_rows(store)]
+    nodes = [_node(row, counts[row["node"]], now) for row in node_rows(store, now)]
     uuids = {gpu["uuid"] for gpu in gpus}
     known = engine_rows(store, now - timedelta(days=ENGINE_DAYS))
     named = zip(known, engine_names(known), strict=True)

@@ -28,7 +28,7 @@ def assumptions_for(run: BenchmarkRun, config: Config, assume: Assume = "correct
     """
     fleet = config.fleet_of_gpu(run.gpu_name)
     on = run.recorded_at.date() if run.recorded_at else None
-    rate = fleet.price.rate(fleet.name) if fleet and fleet.price else list_price(run.gpu_name, on)
+    rate = (config.rate(fleet) if fleet else None) or list_price(run.gpu_name, on)
     spec = find_gpu(run.gpu_name)
     tdp_w = spec.tdp_w if spec else None
     if assume == "study":

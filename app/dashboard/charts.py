@@ -17,6 +17,8 @@ _UNKNOWN = ("#8a8f98", "#6d727b", "#a5aab2", "#565b63")
 _DASHES = {1: "solid", 2: "solid", 4: "dash", 8: "dot"}
 GRID = "rgba(128,140,138,0.25)"
 HEIGHT_PX = 330
+# The legend stands so far below the axis, under two lines of ticks and the title; what is around the plot is not in it.
+_LEGEND_PX, _AROUND_PX = 74, 110
 
 
 def card_set(gpu: str, count: int) -> str:
@@ -34,7 +36,7 @@ def by_load(
     rows: Sequence[dict[str, Any]], column: str, title: str, unit: str, form: str, *, log: bool = False
 ) -> go.Figure:
     """`column` of benchmark rows against the target load, one line per card set; repeats of a load are all shown."""
-    figure = _figure(title)
+    figure = blank(title)
     for (gpu, count), line in _lines(rows).items():
         points = [row for row in line if row["qps"] is not None and row[column] is not None]
         figure.add_scatter(
@@ -72,7 +74,7 @@ def achieved_against_target(rows: Sequence[dict[str, Any]]) -> go.Figure:
 
 def shares(answer: dict[str, Any]) -> go.Figure:
     """Where each class goes: one bar per class, one part per pool, in percent of the class's requests."""
-    figure = _figure("Where each class goes")
+    figure = blank("Where each class goes")
     classes = list(dict.fromkeys(share["class"] for share in answer["shares"]))
     for pool in answer["replicas"]:
         mine = {
@@ -95,7 +97,7 @@ def shares(answer: dict[str, Any]) -> go.Figure:
 
 def alternatives(answers: dict[str, dict[str, Any]]) -> go.Figure:
     """Dollars per hour of the recommendation and of each alternative that can carry the demand."""
-    figure = _figure("Cost against the alternatives")
+    figure = blank("Cost against the alternatives")
     feasible = {name: answer for name, answer in answers.items() if answer["usd_per_hour"] is not None}
     figure.add_bar(
         x=[answer["usd_per_hour"] for answer in feasible.values()],
@@ -119,14 +121,14 @@ def alternatives(answers: dict[str, dict[str, Any]]) -> go.Figure:
 
 def tokens_by_fleet(history: dict[str, Any], title: str) -> go.Figure:
     """Tokens/s of each fleet over the last minutes; a gap where nothing of it was seen."""
-    figure = _figure(title)
+    figure = blank(title)
     for number, line in enumerate(history["fleets"]):
         figure.add_scatter(
             x=history["from"],
             y=line["tokens_per_s"],
             name=line["fleet"] or "no fleet",
             mode="lines",
-            line={"color": _FLEETS[number % len(_FLEETS)], "width": 2},
+            line={"color": fleet_colour(number), "width": 2},
             connectgaps=False,
             hovertemplate="<b>%{y:,.0f} tokens/s</b><br>%{x|%H:%M:%S} UTC",
         )
@@ -142,13 +144,19 @@ def pool_name(pool: dict[str, Any]) -> str:
     return f"{pool['fleet']}: {pool['count']} x ({card_set(pool['gpu'], pool['gpus_per_replica'])} at {load})"
 
 
-def _figure(title: str) -> go.Figure:
+def fleet_colour(number: int) -> str:
+    """Of the fleet, or other line, of that number."""
+    return _FLEETS[number % len(_FLEETS)]
+
+
+def blank(title: str, height_px: int = HEIGHT_PX) -> go.Figure:
+    """A figure with the look that all of them have, and nothing in it."""
     figure = go.Figure()
     figure.update_layout(
         title={"text": title, "font": {"size": 15}},
-        height=HEIGHT_PX,
+        height=height_px,
         margin={"l": 10, "r": 10, "t": 48, "b": 10},
-        legend={"orientation": "h", "yanchor": "top", "y": -0.26, "x": 0, "title": None},
+        legend={"orientation": "h", "yanchor": "top", "y": _LEGEND_PX / (_AROUND_PX - height_px), "x": 0},
         hovermode="closest",
     )
     figure.update_xaxes(gridcolor=GRID, zeroline=False, automargin=True)

@@ -19,12 +19,15 @@ from app.answers.live import WINDOW_S, WINDOWS_S
 from app.answers.runs import Assume, rows_as_csv
 from app.backend import LocalBackend
 from app.errors import BadParameter, DemandError, Forbidden, ImportFileError, Overloaded, UnknownName, WattmixError
+from app.hub.account_api import AccountApi
 from app.hub.auth import Gate, is_local
 from app.hub.body import read_body
+from app.hub.facts_api import FactsApi
 from app.hub.ingest import Ingest
 from app.hub.metrics import HubMetrics
 from app.hub.parameters import one_of, parameters, past_moment, whole_number
 from app.hub.report_api import ReportApi
+from app.reference.tables import openapi_file
 from app.split.demand import parse_demand
 from app.split.scenario import what_if
 from app.store.schema import SCHEMA_VERSION
@@ -45,6 +48,8 @@ class Api:
         self._ingest = ingest
         self._metrics = metrics
         self._reports = ReportApi(backend)
+        self._facts = FactsApi(backend)
+        self._accounts = AccountApi(backend)
 
     def routes(self) -> list[Route]:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -62,8 +67,15 @@ class Api:
             Route("/api/v1/study", _told(self._read(self.get_study)), methods=["GET"]),
             Route("/api/v1/split", _told(self._read(self.get_split)), methods=["GET"]),
             Route("/api/v1/split", _told(self._read(self.post_split)), methods=["POST"]),
+            Route("/api/v1/summary", _told(self._read(self._accounts.get_summary)), methods=["GET"]),
+            Route("/api/v1/series", _told(self._read(self._accounts.get_series)), methods=["GET"]),
+            Route("/api/v1/latency", _told(self._read(self._accounts.get_latency)), methods=["GET"]),
+            Route("/api/v1/power-load", _told(self._read(self._accounts.get_power_load)), methods=["GET"]),
+            Route("/api/v1/openapi.json", _told(self._read(self.get_openapi)), methods=["GET"]),
             Route("/api/v1/report", _told(self._read(self._reports.get_report)), methods=["GET"]),
             Route("/api/v1/reports", _told(self._read(self._reports.get_reports)), methods=["GET"]),
+            Route("/api/v1/facts", _told(self._read(self._facts.get_facts)), methods=["GET"]),
+            Route("/api/v1/facts", _told(_only_here(self._facts.post_facts)), methods=["POST"]),
             Route("/api/v1/reports/{name}/run", _told(_only_here(self._reports.post_run)), methods=["POST"]),
             Route("/api/v1/reports/{name}/files/{file}", _told(self._read(self._reports.get_file)), methods=["GET"]),
             Route("/api/{rest:path}", _told(_no_such_route), methods=every),
@@ -94,6 +106,10 @@ class Api:
 
     async def metrics(self, request: Request) -> Response:
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def get_openapi(self, request: Request) -> Response:
+        parameters(request, set())
+        return Response(openapi_file().read_bytes(), media_type="application/json")
 
     async def get_health(self, request: Request) -> Response:
         parameters(request, set())

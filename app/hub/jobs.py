@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from app.answers.facts import place_nodes
 from app.config import Config
 from app.store.database import Store
-from app.store.membership import assign_fleets
 from app.store.retention import DAY_US, delete_expired, raw_days_within, raw_horizon_us
 from app.store.rollup import roll_up, waiting_minutes
 from app.store.writer import SampleWriter
@@ -56,7 +56,7 @@ class Jobs:
         ):
             pass
         self.waiting = waiting_minutes(self._store)
-        assign_fleets(self._store, self._config, datetime.fromtimestamp(now_us / 1e6, UTC))
+        place_nodes(self._store, self._config, datetime.fromtimestamp(now_us / 1e6, UTC))
 
     def delete_expired(self) -> None:
         """Retention; what waits for its rollup is rolled up first."""

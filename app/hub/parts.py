@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from app.answers.facts import take_over
 from app.backend import LocalBackend
 from app.config import Config
 from app.hub.api import Api
@@ -19,6 +22,7 @@ class HubParts:
     """`close` ends the threads and commits what is queued; the store stays open."""
 
     def __init__(self, store: Store, config: Config) -> None:
+        take_over(store, config, datetime.now(UTC))
         self.scraper = HubScraper.from_config(config, store.path)
         self.backend = LocalBackend(store, config)
         self.writer = SampleWriter(store, raw_days=config.store.raw_days)

@@ -13,6 +13,12 @@ def data_folder() -> Path:
     return packaged if packaged.is_dir() else checkout_folder() / "data"
 
 
+def openapi_file() -> Path:
+    """The description of the HTTP API: docs/openapi.json in a checkout."""
+    packaged = data_folder() / "openapi.json"
+    return packaged if packaged.is_file() else checkout_folder() / "docs" / "openapi.json"
+
+
 def checkout_folder() -> Path:
     """The root of the source tree (meaningless in an installed wheel: see `in_checkout`)."""
     return Path(__file__).resolve().parent.parent.parent

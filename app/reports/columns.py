@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from app import units
-from app.accounting.figure import Figure
 from app.accounting.line import AccountLine
 
 CURRENCY = "USD"
@@ -55,12 +54,10 @@ def _reasons(cells: Iterable[tuple[str, Cell]]) -> str | None:
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in found.items()) or None
 
 
-def _figure(
-    figure_of: Callable[[AccountLine], Figure], convert: Callable[[float], float] = lambda value: value
-) -> Callable[[AccountLine, Frame], Cell]:
+def _figure(name: str) -> Callable[[AccountLine, Frame], Cell]:
     def take(line: AccountLine, frame: Frame) -> Cell:
-        figure = figure_of(line)
-        return Cell(None if figure.value is None else convert(figure.value), figure.reason)
+        figure = line.figures[name]
+        return Cell(figure.value, figure.reason)
 
     return take
 
@@ -100,35 +97,47 @@ _TAKEN = (
     Column("model", "", "model that the engines on them served",
            lambda line, frame: Cell(line.model, None if line.model else "no engine was on these GPUs")),
     Column("gpu_hours", "GPU-h", "hours for which GPUs were there, busy or not",
-           _figure(lambda line: line.gpu_hours)),
+           _figure("gpu_hours")),
     Column("prompt_tokens", "tokens", "prompt tokens, cached ones included",
-           _figure(lambda line: line.prompt_tokens)),
+           _figure("prompt_tokens")),
     Column("cached_tokens", "tokens", "of them from a prefix cache",
-           _figure(lambda line: line.cached_tokens)),
+           _figure("cached_tokens")),
     Column("generated_tokens", "tokens", "generated tokens",
-           _figure(lambda line: line.generated_tokens)),
+           _figure("generated_tokens")),
     Column("requests", "requests", "requests that were answered",
-           _figure(lambda line: line.requests)),
+           _figure("requests")),
     Column("failed_requests", "requests", "requests that failed, were aborted or rejected",
-           _figure(lambda line: line.failed_requests)),
+           _figure("failed_requests")),
     Column("energy_kwh", "kWh", "energy of these GPUs within `boundary`",
-           _figure(lambda line: line.energy_j, units.kwh)),
+           _figure("energy_kwh")),
+    Column("energy_idle_kwh", "kWh", "of `energy_kwh`, while engines were on them and none worked",
+           _figure("energy_idle_kwh")),
     Column("boundary", "", "what energy and grams take in: `gpu`, `it` (with the host) or `site` (x PUE)",
            lambda line, frame: Cell(line.boundary)),
-    Column("cost", "`currency`", "what these GPU-hours cost, idle ones included",
-           _figure(lambda line: line.cost_usd)),
-    Column("currency", "", "currency of `cost` and `cost_per_mtok`",
+    Column("cost", "`currency`", "what these GPUs cost, idle ones included: used + idle + unallocated",
+           _figure("cost")),
+    Column("cost_used", "`currency`", "of `cost`, for the time in which an engine on them worked",
+           _figure("cost_used")),
+    Column("cost_working", "`currency`", "of `cost_used`, what its tokens cost at the replicas' best sustained rate",
+           _figure("cost_working")),
+    Column("cost_slack", "`currency`", "the rest of `cost_used`: what it costs that they were not fully loaded",
+           _figure("cost_slack")),
+    Column("cost_idle", "`currency`", "of `cost`, for the time in which no engine on them worked",
+           _figure("cost_idle")),
+    Column("cost_unallocated", "`currency`", "of `cost`, for GPUs with no engine on them, and owned ones that were off",
+           _figure("cost_unallocated")),
+    Column("currency", "", "currency of all costs",
            lambda line, frame: Cell(CURRENCY)),
     Column("cost_per_mtok", "`currency` per Mtok", "`cost` over a million tokens of `basis`",
-           _figure(lambda line: line.usd_per_mtok)),
+           _figure("usd_per_mtok")),
     Column("basis", "", "which tokens divide: `total`, `computed` (without cached prompt tokens) or `output`",
            lambda line, frame: Cell(line.basis)),
     Column("tokens_per_joule", "tokens/J", "tokens of `basis` over the energy",
-           _figure(lambda line: line.tokens_per_joule)),
+           _figure("tokens_per_joule")),
     Column("carbon_g", "gCO2e", "operational grams of the site's energy (energy x PUE), whatever `boundary` is",
-           _figure(lambda line: line.carbon_g)),
+           _figure("carbon_g")),
     Column("g_per_mtok", "gCO2e per Mtok", "`carbon_g` over a million tokens of `basis`",
-           _figure(lambda line: line.g_per_mtok)),
+           _figure("g_per_mtok")),
     Column("ttft_p50_ms", "ms", "median time to first token, from the merged buckets of all engines",
            _ttft(50)),
     Column("ttft_p90_ms", "ms", "its 90th percentile",
@@ -147,7 +156,7 @@ _TAKEN = (
            lambda line, frame: Cell(line.price_source or None)),
     Column("grid", "", "grid factor and PUE",
            lambda line, frame: Cell(line.grid or None)),
-    Column("known_at", "", "as of when prices, factors, membership and samples were known, UTC",
+    Column("known_at", "", "as of when prices, factors and membership were known, UTC",
            lambda line, frame: Cell(frame.known_at.isoformat())),
 )  # fmt: skip
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from app import __version__
 from app.accounting.energy import Boundary
-from app.accounting.line import AccountLine, Period
+from app.accounting.line import AccountLine
+from app.accounting.periods import Period
 from app.accounting.tokens import Basis
 from app.report_settings import Kind
 from app.reports.columns import NAMES, Frame, row
@@ -30,7 +31,7 @@ class Account(Protocol):
     """Where a report's lines come from: the store's account."""
 
     def __call__(
-        self, periods: Sequence[Period], *, boundary: Boundary, basis: Basis, now: datetime
+        self, periods: Sequence[Period], *, boundary: Boundary, basis: Basis, now: datetime, known_at: datetime | None
     ) -> Sequence[AccountLine]: ...
 
 
@@ -101,17 +102,18 @@ def report_from_json(content: dict[str, Any]) -> Report:
 
 
 def build_report(request: Request, account: Account, now: datetime, progress: Progress = untold) -> Report:
-    """The report as of `now`; `progress` is told how many of its periods are done."""
+    """The report as of `now`, by the knowledge of request.known_at; `progress` is told how many periods are done."""
     periods = request.periods()
-    frame = Frame(request.tz, now)
+    known_at = request.known_at or now
+    frame = Frame(request.tz, known_at)
     rows: list[dict[str, Any]] = []
     at_once = _AT_ONCE[request.kind]
     for begin in range(0, len(periods), at_once):
         chunk = periods[begin : begin + at_once]
-        lines = account(chunk, boundary=request.boundary, basis=request.basis, now=now)
+        lines = account(chunk, boundary=request.boundary, basis=request.basis, now=now, known_at=known_at)
         rows += [row(line, frame) for line in sorted(lines, key=_in_order)]
         progress(begin + len(chunk), len(periods))
-    return Report(request, now, rows)
+    return Report(request, known_at, rows)
 
 
 def _in_order(line: AccountLine) -> tuple[Any, ...]:

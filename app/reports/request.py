@@ -9,15 +9,15 @@ from typing import cast, get_args
 from zoneinfo import ZoneInfo
 
 from app.accounting.energy import Boundary
-from app.accounting.line import Period
-from app.accounting.periods import ONE_DAY, day_start, local_days, local_hours, time_zone
+from app.accounting.periods import ONE_DAY, Period, day_start, local_days, local_hours, time_zone
 from app.accounting.tokens import BASES, Basis
+from app.answers.query import known_moment
 from app.errors import BadParameter
 from app.report_settings import Kind
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
-NAMES = ("kind", "from", "to", "tz", "boundary", "basis")
+NAMES = ("kind", "from", "to", "tz", "boundary", "basis", "known-at")
 # So many days a report may span: a hundred thousand lines or so are still one file.
 _LONGEST_DAYS: dict[Kind, int] = {"fleet-day": 3660, "hourly": 400}
 _EARLIEST, _LATEST = date(1970, 1, 2), date(2199, 12, 31)
@@ -40,11 +40,14 @@ def days_window(first: date, after: date, zone: ZoneInfo) -> Window:
 
 @dataclass(frozen=True)
 class Request:
+    """known_at: knowledge of prices, factors and membership up to then; None: all."""
+
     kind: Kind
     window: Window
     tz: str
     boundary: Boundary
     basis: Basis
+    known_at: datetime | None = None
 
     @property
     def name(self) -> str:
@@ -54,7 +57,8 @@ class Request:
     def as_words(self) -> dict[str, str]:
         """What `parse_request` takes, for a window of days."""
         words = (self.kind, self.window.first, self.window.after, self.tz, self.boundary, self.basis)
-        return dict(zip(NAMES, words, strict=True))
+        known = (self.known_at.isoformat(),) if self.known_at else ()
+        return dict(zip(NAMES, (*words, *known), strict=False))
 
     def periods(self) -> list[Period]:
         """The local days or hours of the window."""
@@ -80,7 +84,8 @@ def parse_request(given: Mapping[str, str], now: datetime) -> Request:
     after = _date("to", given["to"]) if "to" in given else now.astimezone(zone).date()
     first = _date("from", given["from"]) if "from" in given else after - ONE_DAY
     _check_span(first, after, _LONGEST_DAYS[kind], kind)
-    return Request(kind, days_window(first, after, zone), tz, boundary, basis)
+    known_at = known_moment(given["known-at"], now) if "known-at" in given else None
+    return Request(kind, days_window(first, after, zone), tz, boundary, basis, known_at)
 
 
 def _check_span(first: date, after: date, longest_days: int, kind: Kind) -> None:

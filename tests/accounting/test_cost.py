@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.accounting.cost import Rate, owned_usd_per_hour, window_cost_usd
+from app.accounting.cost import Rate, window_cost_usd
 from app.accounting.energy import site_energy_j
 from app.accounting.figure import Figure, missing
 
@@ -19,15 +19,6 @@ def test_rented_gpus_cost_rate_times_gpu_hours() -> None:
 
 def test_rented_gpus_pay_no_electricity() -> None:
     assert window_cost_usd(Rate(2.0, "user", "x"), 1, 3600.0, SITE_ENERGY).value == 2.0
-
-
-def test_owned_gpu_depreciates_in_a_straight_line_plus_fixed_cost() -> None:
-    # (1600 - 400) / (4 * 8760) + 0.01 = 1200 / 35040 + 0.01 = 0.0342466 + 0.01
-    assert owned_usd_per_hour(1600, 400, 4, 0.01) == pytest.approx(0.0442466, abs=5e-8)
-
-
-def test_owned_gpu_kept_for_one_year_costs_its_price_in_8760_hours() -> None:
-    assert owned_usd_per_hour(8760, 0, 1) == 1.0
 
 
 def test_owned_gpus_pay_electricity_for_the_site_energy() -> None:

@@ -3,9 +3,6 @@ from __future__ import annotations
 import pytest
 
 from app.accounting.energy import (
-    MeteredEnergy,
-    coverage,
-    covered_enough,
     joules_per_token,
     site_energy_j,
     tdp_energy_j,
@@ -88,42 +85,6 @@ def test_coverage_travels_with_every_energy_ratio() -> None:
     # design law 4: every number carries its coverage
     energy = Figure(9000.0, "J", "measured", coverage=0.7)
     assert [joules_per_token(energy, TOKENS).coverage, tokens_per_kwh(energy, TOKENS).coverage] == [0.7, 0.7]
-
-
-def metered(**seconds: float) -> MeteredEnergy:
-    """300 W in every second with a known energy."""
-    known = {"covered_s": 0.0, "bridged_s": 0.0, "provisioned_s": 0.0} | seconds
-    return MeteredEnergy(known["covered_s"] * 300, known["bridged_s"] * 300, **known)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "method"),
-    [
-        ({"covered_s": 3600, "provisioned_s": 3600}, "measured"),
-        ({"covered_s": 3000, "bridged_s": 600, "provisioned_s": 3600}, "interpolated"),
-        ({"covered_s": 3000, "bridged_s": 300, "provisioned_s": 3600}, "estimated"),
-    ],
-)
-def test_missing_seconds_count_at_the_mean_power_of_the_known_ones(seconds: dict[str, float], method: str) -> None:
-    found = metered(**seconds).energy_j("GPU 0")
-    # 300 W for the whole hour
-    assert (found.value, found.method) == (pytest.approx(300 * 3600), method)
-
-
-def test_a_gpu_of_which_nothing_was_measured_has_no_energy() -> None:
-    found = metered(provisioned_s=3600).energy_j("NVIDIA L4")
-    assert (found.value, found.reason) == (None, "no energy was measured on NVIDIA L4")
-    assert metered().energy_j("NVIDIA L4").value == 0.0  # it was not there
-
-
-def test_coverage_is_of_all_gpus_and_below_half_nothing_is_said() -> None:
-    parts = [metered(covered_s=3600, provisioned_s=3600), metered(covered_s=360, provisioned_s=3600)]
-    assert coverage(parts) == pytest.approx(0.55)
-    assert coverage([]) is None
-    energy = Figure(5.0, "J", "estimated")
-    assert covered_enough(energy, 0.55) == Figure(5.0, "J", "estimated", coverage=0.55)
-    assert covered_enough(energy, 0.499).reason == "energy was measured 50% of the time, below 50%"
-    assert covered_enough(energy, None).value == 5.0
 
 
 def test_tokens_per_joule_is_the_reverse_of_joules_per_token() -> None:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.accounting.line import Period
-from app.accounting.periods import day_start, local_days, local_hours, time_zone
+from app.accounting.periods import Period, day_start, local_days, local_hours, time_zone
 
 ZONES = ("Europe/Madrid", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "UTC")
 HOUR = timedelta(hours=1)

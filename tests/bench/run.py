@@ -1,6 +1,6 @@
 """`make bench`: measured speeds, each beside the peer where it is installed.
 
-    python -m tests.bench.run [ingest|nodes|agent|engines ...]
+    python -m tests.bench.run [ingest|nodes|agent|engines|pages ...]
 
 Peers: VictoriaMetrics (Debian: victoria-metrics), nvitop-exporter (PyPI).
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from tests.bench import agent, engines, ingest, thousand_nodes
+from tests.bench import agent, engines, ingest, page_data, thousand_nodes
 from tests.bench.report import Line, show
 
 PARTS: dict[str, tuple[Callable[[], list[Line]], ...]] = {
@@ -20,6 +20,7 @@ PARTS: dict[str, tuple[Callable[[], list[Line]], ...]] = {
     "nodes": (thousand_nodes.hold,),
     "agent": (agent.cost,),
     "engines": (engines.scrape,),
+    "pages": (page_data.pages,),
 }
 
 

@@ -34,7 +34,7 @@ def victoria_metrics(folder: Path) -> Iterator[tuple[int, int] | None]:
         return
     port = free_port()
     process = subprocess.Popen(
-        [program, f"-httpListenAddr=127.0.0.1:{port}", f"-storageDataPath={folder / 'vm'}", "-retentionPeriod=12"],
+        [program, f"-httpListenAddr=127.0.0.1:{port}", f"-storageDataPath={folder / 'vm'}", "-retentionPeriod=100y"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

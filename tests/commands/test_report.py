@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import shutil
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,25 @@ def test_a_folder_that_cannot_be_written_is_told(capsys: Capture, db: Path, tmp_
     outcome = wattmix(capsys, "report", "fleet-day", "--db", db, *WINDOW, "--out", tmp_path / "taken")
     assert (outcome.code, outcome.out) == (2, "")
     assert "cannot be written: " in outcome.err
+
+
+def test_a_report_of_an_earlier_knowledge_is_the_same_bytes(capsys: Capture, db: Path, tmp_path: Path) -> None:
+    """A price that becomes known afterwards, of the time before, changes today's report and not the one as of then."""
+    db = Path(shutil.copy(db, tmp_path / "own.duckdb"))
+    first = wattmix(capsys, "report", "fleet-day", "--db", db, *WINDOW)
+    [row] = csv.DictReader(io.StringIO(first.out, newline=""))
+    price = tmp_path / "prices.csv"
+    table = "kind,subject,valid_from,source,plan,per_gpu_hour,fleet\n"
+    price.write_text(
+        f"{table}price,lab,1970-01-02,a contract,rented,4.00,\nmembership,node-7,1970-01-02,a list,,,lab\n"
+    )
+    assert wattmix(capsys, "facts", "import", price, "--db", db).code == 0
+    [now] = report(capsys, db, "fleet-day", *WINDOW)[0]
+    assert (now["fleet"], now["cost"]) == ("lab", "2.0")  # half an hour at $4
+    again = wattmix(capsys, "report", "fleet-day", "--db", db, *WINDOW, "--known-at", row["known_at"])
+    assert again.out == first.out
+    told = wattmix(capsys, "report", "fleet-day", "--db", db, *WINDOW, "--known-at", "2999-01-01T00:00Z")
+    assert (told.code, "accepted: a moment that has passed" in told.err) == (2, True)
 
 
 def without_known_at(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from tests.dashboard.runs import run_without_prices
 TIMEOUT_S = 30
 
 
-def open_page(view: str = "benchmarks", **query: str) -> AppTest:
+def open_page(view: str = "benchmarks", /, **query: str) -> AppTest:
     """The page as its own small app: AppTest cannot follow st.navigation's URL paths."""
     app = AppTest.from_string(
         f"from app.dashboard.frame import show_error_of\nfrom app.dashboard.views import {view}\n"

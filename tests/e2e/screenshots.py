@@ -14,7 +14,16 @@ from playwright.sync_api import Page, sync_playwright
 from tests.e2e.chromium import launch
 from tests.hub_process import running
 
-PAGES = {"benchmarks": "/", "live": "/live", "split": "/split", "reports": "/reports", "health": "/health"}
+PAGES = {
+    "overview": "/",
+    "benchmarks": "/benchmarks",
+    "cost": "/cost",
+    "live": "/live",
+    "split": "/split",
+    "reports": "/reports",
+    "facts": "/facts",
+    "health": "/health",
+}
 WIDTH_PX, HEIGHT_PX = 1440, 1000
 
 

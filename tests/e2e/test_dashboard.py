@@ -18,6 +18,8 @@ pytestmark = pytest.mark.browser
 
 # Streamlit's own client probes for a base path below a page's address first, and is told 404.
 _EXPECTED_CONSOLE = re.compile(r"/_stcore/(health|host-config)$")
+# Pages of accounts, of which the demo without simulation has none.
+_ACCOUNTS = ("", "/", "/cost")
 
 
 def open_settled(page: Page, url: str) -> None:
@@ -25,8 +27,13 @@ def open_settled(page: Page, url: str) -> None:
     if url.endswith("/health"):
         # the demo has no nodes yet: the page says how to add one
         expect(page.get_by_text("No node has sent anything yet")).to_be_visible()
+    elif urlsplit(url).path in _ACCOUNTS:
+        expect(page.get_by_text("Nothing has been measured yet")).to_be_visible()
     elif url.endswith("/reports"):
         expect(page.get_by_text("One report now")).to_be_visible()
+    elif "/facts" in url:
+        expect(page.get_by_text("All facts")).to_be_visible()
+        page.wait_for_selector(".stApp[data-test-script-state='notRunning']")
     else:
         settle(page)
 
@@ -98,7 +105,7 @@ def test_an_impossible_limit_is_answered_in_words(page: Page, hub_address: str) 
 
 
 def test_benchmarks_follow_the_filters_and_the_url(page: Page, hub_address: str) -> None:
-    open_settled(page, hub_address)
+    open_settled(page, f"{hub_address}/benchmarks")
     assert metric(page, "Lowest $/Mtok (total)") == "$0.086"
     page.get_by_role("radio", name="output").or_(page.get_by_role("button", name="output")).first.click()
     rows = api(hub_address, "/api/v1/runs?model=DeepSeek-R1-Distill-Qwen-14B")["runs"]
@@ -109,7 +116,7 @@ def test_benchmarks_follow_the_filters_and_the_url(page: Page, hub_address: str)
 
 
 def test_the_csv_download_is_the_apis_csv(page: Page, hub_address: str, tmp_path: Path) -> None:
-    open_settled(page, hub_address)
+    open_settled(page, f"{hub_address}/benchmarks")
     with page.expect_download() as download:
         page.get_by_test_id("stDownloadButton").get_by_role("button").click()
     download.value.save_as(tmp_path / "runs.csv")
@@ -120,7 +127,7 @@ def test_the_csv_download_is_the_apis_csv(page: Page, hub_address: str, tmp_path
 
 
 def test_the_studys_claims_stand_beside_its_runs(page: Page, hub_address: str) -> None:
-    open_settled(page, hub_address)
+    open_settled(page, f"{hub_address}/benchmarks")
     for claim in api(hub_address, "/api/v1/study")["claims"]:
         expect(page.get_by_text(claim["claim"]).first).to_be_visible()
         expect(page.get_by_text(claim["finding"]).first).to_be_visible()
@@ -141,7 +148,17 @@ def test_run_now_writes_a_report_that_can_be_downloaded(page: Page, hub_address:
     assert hashlib.sha256(theirs).hexdigest() == daily["last_run"]["sha256"]
 
 
-@pytest.mark.parametrize("path", ["/", "/split", "/reports", "/health"])
+def test_the_facts_that_are_downloaded_are_the_apis(page: Page, hub_address: str, tmp_path: Path) -> None:
+    open_settled(page, f"{hub_address}/facts?of=price")
+    with page.expect_download() as download:
+        page.get_by_test_id("stDownloadButton").get_by_role("button", name="CSV").click()
+    download.value.save_as(tmp_path / "facts.csv")
+    theirs = requests.get(f"{hub_address}/api/v1/facts", {"kind": "price", "format": "csv"}, timeout=30)
+    assert (tmp_path / "facts.csv").read_bytes() == theirs.content
+    assert theirs.text.count("wattmix.toml") == 2  # the demo's two fleets
+
+
+@pytest.mark.parametrize("path", ["/", "/benchmarks", "/cost", "/split", "/reports", "/facts", "/health"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_each_page_in_each_theme_without_an_error(page: Page, hub_address: str, path: str, theme: str) -> None:
     said: list[ConsoleMessage] = []

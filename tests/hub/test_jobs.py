@@ -66,7 +66,7 @@ def test_a_node_that_left_its_fleet_is_noted_once_not_at_each_rollup(
 ) -> None:
     put(taking, batch(1, rows=seconds(clock.us - 2 * MINUTE, 60)))
     jobs(store, taking, clock).roll_up_all()
-    left = jobs(store, taking, clock, Config())
+    left = jobs(store, taking, clock, CONFIG.model_copy(update={"node": ()}))
     for _ in range(5):
         clock.us += 5 * SECOND
         left.roll_up_all()

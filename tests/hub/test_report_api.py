@@ -76,7 +76,8 @@ def test_a_report_as_json_is_the_whole_report(hub: Starlette) -> None:
 def test_a_report_as_csv_is_the_same_report(hub: Starlette) -> None:
     reply = ask(hub, "GET", "/api/v1/report", query=QUERY | {"format": "csv"})
     assert reply.headers["content-type"] == "text/csv; charset=utf-8"
-    assert reply.headers["content-disposition"] == 'attachment; filename="fleet-day_Europe-Madrid_2026-02-01_2026-02-04.csv"'
+    named = "fleet-day_Europe-Madrid_2026-02-01_2026-02-04.csv"
+    assert reply.headers["content-disposition"] == f'attachment; filename="{named}"'
     rows = list(csv.DictReader(io.StringIO(reply.text, newline="")))
     as_json = ask(hub, "GET", "/api/v1/report", query=QUERY).json()["rows"]
     for cells, row in zip(rows, as_json, strict=True):

@@ -38,8 +38,9 @@ def test_a_row_holds_the_lines_figures_in_the_columns_units() -> None:
         "fleet": "h100", "model": "org/model", "gpu_hours": 48.0,
         "prompt_tokens": 1_500_000, "cached_tokens": 250_000, "generated_tokens": 500_000,
         "requests": 1000, "failed_requests": 3,
-        "energy_kwh": 1.0,  # 3.6 MJ
-        "boundary": "it", "cost": 96.0, "currency": "USD", "cost_per_mtok": 48.0, "basis": "total",
+        "energy_kwh": 1.0, "energy_idle_kwh": 0.25, "boundary": "it",
+        "cost": 96.0, "cost_used": 60.0, "cost_working": 20.0, "cost_slack": 40.0, "cost_idle": 36.0,
+        "cost_unallocated": 0.0, "currency": "USD", "cost_per_mtok": 48.0, "basis": "total",
         "tokens_per_joule": 2e6 / 3.6e6, "carbon_g": 213.02, "g_per_mtok": 106.51,
         "ttft_p50_ms": 50.0, "ttft_p90_ms": 80.0, "ttft_p99_ms": 120.0, "ttft_at_least": None, "ttft_n": 1000,
         "coverage": 0.995, "method": "measured", "price_source": "wattmix.toml, fleet h100",
@@ -49,7 +50,7 @@ def test_a_row_holds_the_lines_figures_in_the_columns_units() -> None:
 
 def test_what_is_missing_is_none_with_its_reason_and_reasons_are_told_once() -> None:
     no_price = figure(None, reason="no price for X1")
-    cells = row(line(cost_usd=no_price, usd_per_mtok=no_price, cached_tokens=figure(None)), FRAME)
+    cells = row(line(cost=no_price, usd_per_mtok=no_price, cached_tokens=figure(None)), FRAME)
     assert (cells["cost"], cells["cost_per_mtok"], cells["cached_tokens"]) == (None, None, None)
     assert cells["missing"] == "cached_tokens: not told by the engine; cost, cost_per_mtok: no price for X1"
 

@@ -37,7 +37,7 @@ def test_a_header_of_all_columns_commas_and_line_feeds_only() -> None:
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_are_neither_rounded_nor_made_text(value: float) -> None:
-    shown = cell(cost_usd=figure(value))["cost"]
+    shown = cell(cost=figure(value))["cost"]
     assert shown == repr(value)
     assert float(shown) == value
 
@@ -60,12 +60,12 @@ def test_names_from_other_machines_come_back_as_text_and_are_never_run(fleet: st
 
 def test_every_text_column_is_made_inert() -> None:
     evil = '=cmd|"/c calc"!A1'
-    cells = cell(fleet=evil, model=evil, price_source=evil, grid=evil, cost_usd=figure(None, reason="x"))
+    cells = cell(fleet=evil, model=evil, price_source=evil, grid=evil, cost=figure(None, reason="x"))
     assert [cells[name] for name in ("fleet", "model", "price_source", "grid")] == [f"'{evil}"] * 4
 
 
 def test_missing_is_an_empty_cell_with_the_reason_at_the_end() -> None:
-    cells = cell(energy_j=figure(None, reason="energy was measured 40% of the time, below 50%"))
+    cells = cell(energy_kwh=figure(None, reason="energy was measured 40% of the time, below 50%"))
     assert cells["energy_kwh"] == ""
     assert cells["missing"] == "energy_kwh: energy was measured 40% of the time, below 50%"
     assert cells["cost"] == "96.0"

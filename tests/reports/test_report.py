@@ -79,7 +79,7 @@ def test_a_window_that_is_not_over_is_not_complete() -> None:
 
 
 def test_json_and_back_is_the_same_report_and_the_same_text() -> None:
-    report = of(line(cost_usd=figure(0.1 + 0.2)), line(model=None, tokens_per_joule=figure(None)))
+    report = of(line(cost=figure(0.1 + 0.2)), line(model=None, tokens_per_joule=figure(None)))
     sent = json.loads(json.dumps(report.as_json(), allow_nan=False))
     assert report_from_json(sent) == report
     assert report_from_json(sent).csv == report.csv

@@ -47,7 +47,9 @@ def test_the_words_of_a_request_make_the_same_request(first: date, days: int, ki
              "basis": "output"}  # fmt: skip
     request = parse_request(words, NOW)
     assert request.as_words() == words
-    assert tuple(words) == NAMES
+    known = words | {"known-at": "2026-02-03T04:05:06+00:00"}
+    assert parse_request(known, NOW).as_words() == known
+    assert tuple(known) == NAMES
     periods = request.periods()
     if periods:  # Pacific/Apia had no 2011-12-30
         assert (periods[0].start, periods[-1].end) == (request.window.start, request.window.end)

@@ -1,0 +1,168 @@
+"""Which terms held when: price, electricity, PUE, grid and SLOs, from dated facts, list prices and settings."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import UTC, datetime, time
+
+from app.accounting.carbon import GridFactor
+from app.accounting.figure import Method
+from app.accounting.periods import Period
+from app.accounting.segments import Segment, cut, edges_of
+from app.accounting.terms import Terms
+from app.config import Config
+from app.errors import UnknownName
+from app.facts.book import FactBook
+from app.facts.kinds import Kind, LatencySlo, OwnedPrice, Pue, RentedPrice, ZoneFact
+from app.reference.prices import list_price, list_prices
+
+_KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone")
+_OTHERS: tuple[Kind, ...] = ("exchange_rate", "slo")
+
+
+class DatedTerms:
+    """The terms of the fleets in [start, end): constant within an epoch, that is between two of `changes`.
+
+    Epochs in which all is the same have the same state: what was used in them may be summed before it is priced.
+    """
+
+    def __init__(
+        self, book: FactBook, config: Config, fleets: Sequence[str | None], start: datetime, end: datetime
+    ) -> None:
+        self._book = book
+        self._config = config
+        self._fleets = fleets
+        moments = {moment for fleet in fleets for kind in _KINDS for moment in book.changes(kind, fleet, start, end)}
+        for kind in _OTHERS:
+            for subject in book.subjects(kind):
+                moments |= set(book.changes(kind, subject, start, end))
+        listed = {datetime.combine(price.as_of, time(), UTC) for price in list_prices()}
+        moments |= {moment for moment in listed if start < moment < end}
+        self._edges = edges_of(moments)
+        self.changes = sorted(moments)
+        self._moments: list[datetime] = []
+        self._states = self._numbered([start, *self._edges])
+        self._terms: dict[tuple[int, str | None, str], Terms] = {}
+
+    def state_of(self, segment: Segment) -> int:
+        return self._states[bisect_right(self._edges, segment.start)]
+
+    def moment_of(self, state: int) -> datetime:
+        """One at which the state holds."""
+        return self._moments[state]
+
+    def plans(self, fleet: str) -> list[RentedPrice | OwnedPrice]:
+        """The prices that the fleet has in any state."""
+        values = (self._book.value("price", fleet, moment) for moment in self._moments)
+        return [value for value in values if isinstance(value, RentedPrice | OwnedPrice)]
+
+    def slo(self, model: str | None, moment: datetime) -> LatencySlo | None:
+        value = None if model is None else self._book.value("slo", model, moment)
+        return value if isinstance(value, LatencySlo) else None
+
+    @property
+    def slo_metrics(self) -> set[str]:
+        """Of all SLOs in force at any time."""
+        found = (self.slo(model, moment) for model in self._book.subjects("slo") for moment in self._moments)
+        return {slo.metric for slo in found if slo is not None}
+
+    def cut_by_slo(self, periods: Sequence[Period]) -> list[Segment]:
+        """The segments in which no SLO changes: latencies are not priced."""
+        start, end = periods[0].start, periods[-1].end
+        models = self._book.subjects("slo")
+        return cut(periods, (moment for model in models for moment in self._book.changes("slo", model, start, end)))
+
+    def of(self, state: int, fleet: str | None, card: str) -> Terms:
+        """The terms of a card in a fleet."""
+        key = (state, fleet, card)
+        if key not in self._terms:
+            self._terms[key] = fleet_terms(self._book, self._config, fleet, card, self._moments[state])
+        return self._terms[key]
+
+    def _numbered(self, firsts: list[datetime]) -> list[int]:
+        """The state of each epoch by its first moment."""
+        numbers: dict[object, int] = {}
+        states = []
+        for moment in firsts:
+            state = self._state(moment)
+            if state not in numbers:
+                numbers[state] = len(numbers)
+                self._moments.append(moment)
+            states.append(numbers[state])
+        return states
+
+    def _state(self, moment: datetime) -> object:
+        listed = sum(price.as_of <= moment.date() for price in list_prices())
+        slos = (self._book.value("slo", model, moment) for model in self._book.subjects("slo"))
+        return listed, *slos, *(self._fleet_state(fleet, moment) for fleet in self._fleets)
+
+    def _fleet_state(self, fleet: str | None, moment: datetime) -> object:
+        price, electricity = self._book.at("price", fleet, moment), self._book.electricity(fleet, moment)
+        value = price.value if price else None
+        currencies = {electricity.currency} if electricity else set()
+        if isinstance(value, RentedPrice | OwnedPrice):
+            currencies.add(value.currency)
+        return (
+            value,
+            price and price.source,
+            isinstance(value, OwnedPrice) and value.serves(moment),
+            electricity and (electricity.per_kwh, electricity.currency),
+            self._book.value("pue", fleet, moment),
+            self._book.value("zone", fleet, moment),
+            tuple((currency, self._book.usd_per_unit(currency, moment)) for currency in sorted(currencies)),
+        )
+
+
+def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, moment: datetime) -> Terms:
+    """The terms in force at a moment: the fleet's own price, else the list price of the day."""
+    pue, zone = book.value("pue", fleet, moment), book.value("zone", fleet, moment)
+    grid = _grid(config, zone.zone if isinstance(zone, ZoneFact) else config.defaults.zone)
+    pue_number = pue.pue if isinstance(pue, Pue) else config.defaults.pue
+    host_w = config.host_w_per_gpu(fleet)
+    price = book.at("price", fleet, moment)
+    if price is None or not isinstance(price.value, RentedPrice | OwnedPrice):
+        rate = list_price(card, moment.date())
+        return Terms(rate.usd_per_gpu_hour, rate.method, rate.source, grid, pue_number, host_w, rate.reason)
+    hourly, reason = _in_usd(book, price.value.per_gpu_hour, price.value.currency, moment)
+    source = f"{price.source}, fleet {fleet}"
+    method: Method = "user"
+    if isinstance(price.value, RentedPrice):
+        increment_s = price.value.billing_increment_s
+        return Terms(hourly, method, source, grid, pue_number, host_w, reason, billing_increment_s=increment_s)
+    usd_per_kwh, no_tariff = _tariff(book, fleet, moment)
+    return Terms(
+        usd_per_gpu_hour=hourly if price.value.serves(moment) else 0.0,
+        method=method,
+        source=f"{source} (owned)",
+        grid=grid,
+        pue=pue_number,
+        host_w=host_w,
+        reason=reason,
+        is_owned=True,
+        usd_per_kwh=usd_per_kwh,
+        no_tariff=no_tariff,
+    )
+
+
+def _tariff(book: FactBook, fleet: str | None, moment: datetime) -> tuple[float | None, str | None]:
+    """USD for a kWh; None, and why."""
+    electricity = book.electricity(fleet, moment)
+    if electricity is None:
+        return None, f"no tariff of fleet {fleet}"
+    return _in_usd(book, electricity.per_kwh, electricity.currency, moment)
+
+
+def _in_usd(book: FactBook, amount: float, currency: str, moment: datetime) -> tuple[float | None, str | None]:
+    usd_per_unit = book.usd_per_unit(currency, moment)
+    if usd_per_unit is None:
+        return None, f"no exchange rate for {currency} on {moment.date()}"
+    return amount * usd_per_unit, None
+
+
+def _grid(config: Config, zone: str) -> GridFactor:
+    """A zone of a fact that the tables no longer have leaves its grams unknown, and nothing else."""
+    try:
+        return config.grid_factor(zone)
+    except UnknownName as problem:
+        return GridFactor(zone, None, "", None, "default", "", reason=str(problem))

@@ -1,0 +1,167 @@
+"""Overview and Cost in a real browser: figures are the API's for the address that the page gives, in both themes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+from playwright.sync_api import ConsoleMessage, Page, expect
+
+from collectors.samples import encode
+from tests.batches import MODEL
+from tests.e2e.test_dashboard import _EXPECTED_CONSOLE, api, metric
+from tests.hub_process import running
+from tests.live_batches import replicas_up_to
+
+pytestmark = pytest.mark.browser
+
+FIRST_DRAWN_MS = 30_000
+ROLLED_UP_S = 60.0
+SETTINGS = f"""
+[[fleet]]
+name = "lab"
+gpu = "*"
+zone = "EU27"
+price = {{ plan = "rented", usd_per_gpu_hour = 2.0 }}
+
+[[node]]
+match = "*"
+fleet = "lab"
+
+[[slo]]
+model = "{MODEL}"
+max_ms = 50.0
+
+[[hosted_price]]
+model = "example-ai/{MODEL}"
+input_usd_per_mtok = 1.0
+output_usd_per_mtok = 2.0
+"""
+
+
+@pytest.fixture(scope="module")
+def accounts_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A hub with five minutes of four engines, one of them slow, and of a GPU without one; rolled up."""
+    folder = tmp_path_factory.mktemp("accounts")
+    (folder / "wattmix.toml").write_text(SETTINGS, encoding="utf-8")
+    with running(["serve", "--db", str(folder / "s.duckdb")], folder) as hub:
+        sent = encode(replicas_up_to(time.time_ns() // 1000, 4, slow=[2], idle=1))
+        headers = {"Content-Type": "application/json"}
+        assert requests.post(f"{hub.address}/api/v1/ingest", data=sent, headers=headers, timeout=30).status_code == 200
+        wait_for_rollups(hub.address)
+        yield hub.address
+
+
+def wait_for_rollups(address: str) -> None:
+    deadline = time.monotonic() + ROLLED_UP_S
+    while time.monotonic() < deadline:
+        figures = api(address, "/api/v1/summary?figures=requests,cost")["total"]["figures"]
+        if figures["requests"]["value"] and figures["cost"]["value"]:
+            return
+        time.sleep(0.5)
+    raise AssertionError(f"nothing was rolled up within {ROLLED_UP_S:g} s")
+
+
+def settle(page: Page) -> None:
+    page.wait_for_selector(".stApp[data-test-script-state='notRunning']", timeout=FIRST_DRAWN_MS)
+    page.wait_for_selector("[data-testid=stMetricValue]", timeout=FIRST_DRAWN_MS)
+    page.wait_for_selector(".stPlotlyChart .main-svg", timeout=FIRST_DRAWN_MS)
+
+
+def answer_of(page: Page, address: str) -> dict[str, Any]:
+    """What the API says to the address that stands on the page."""
+    found: dict[str, Any] = api(address, page.locator("code", has_text="/api/v1/summary?").inner_text())
+    return found
+
+
+def usd(figures: dict[str, Any], name: str, digits: int = 2) -> str:
+    return f"${figures[name]['value']:,.{digits}f}"
+
+
+def heard(page: Page) -> list[ConsoleMessage]:
+    said: list[ConsoleMessage] = []
+    page.on("console", lambda message: said.append(message))
+    return said
+
+
+def assert_no_error(page: Page, said: list[ConsoleMessage]) -> None:
+    assert page.locator("[data-testid=stException]").count() == 0
+    errors = [one for one in said if one.type == "error" and not _EXPECTED_CONSOLE.search(one.location["url"])]
+    assert [(one.text, one.location["url"]) for one in errors] == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_overview_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
+    said = heard(page)
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.goto(accounts_hub)
+    settle(page)
+    figures = answer_of(page, accounts_hub)["total"]["figures"]
+    assert metric(page, "$/Mtok") == usd(figures, "usd_per_mtok", 3)
+    assert metric(page, "Tokens/J") == f"{figures['tokens_per_joule']['value']:,.3f}"
+    assert metric(page, "gCO2e/Mtok") == f"{figures['g_per_mtok']['value']:,.1f}"
+    assert metric(page, "Spend, $/h") == usd(figures, "usd_per_hour")
+    assert metric(page, "SLO met by at least") == f"{figures['slo_attainment_low']['value']:.1%}"
+    page.get_by_role("button", name="How").first.click()
+    expect(page.get_by_text("= cost / tokens x 1,000,000")).to_be_visible()
+    expect(page.get_by_text(usd(figures, "cost")).first).to_be_visible()
+    assert_no_error(page, said)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_bill_is_the_api_s_and_its_csv_too(page: Page, accounts_hub: str, theme: str, tmp_path: Path) -> None:
+    said = heard(page)
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.goto(f"{accounts_hub}/cost?by=gpu")
+    settle(page)
+    answer = answer_of(page, accounts_hub)
+    figures = answer["total"]["figures"]
+    for label, name in (("Cost", "cost"), ("Slack", "cost_slack"), ("Idle", "cost_idle"), ("Output", "cost_output"),
+                        ("Unallocated", "cost_unallocated")):  # fmt: skip
+        assert metric(page, label) == usd(figures, name)
+    assert len(answer["lines"]) == 5
+    with page.expect_download() as download:
+        page.get_by_test_id("stDownloadButton").get_by_role("button", name="CSV").click()
+    download.value.save_as(tmp_path / "bill.csv")
+    address = page.locator("code", has_text="/api/v1/summary?").inner_text()
+    theirs = requests.get(f"{accounts_hub}{address}&format=csv", timeout=30).content
+    assert (tmp_path / "bill.csv").read_bytes() == theirs
+    expect(page.get_by_text("Break-even against hosted prices (1)")).to_be_visible()
+    assert_no_error(page, said)
+
+
+def test_a_filter_goes_into_the_address_and_along_to_the_next_page(page: Page, accounts_hub: str) -> None:
+    page.goto(f"{accounts_hub}/?view=idle")
+    settle(page)
+    idle = answer_of(page, accounts_hub)["total"]["figures"]
+    assert metric(page, "Spend, $/h") == usd(idle, "usd_per_hour")
+    page.get_by_test_id("stSelectbox").filter(has_text="Tokens").get_by_role("combobox").click()
+    page.get_by_role("option", name="output").click()
+    expect(page.get_by_text("Tokens: output (generated tokens).", exact=False)).to_be_visible()
+    assert parse_qs(urlsplit(page.url).query) == {"view": ["idle"], "basis": ["output"]}
+    page.get_by_role("link", name="Cost", exact=True).click()
+    page.wait_for_url(re.compile("/cost"))
+    expect(page.get_by_text("Bill over time")).to_be_visible(timeout=FIRST_DRAWN_MS)
+    settle(page)
+    figures = answer_of(page, accounts_hub)["total"]["figures"]
+    assert metric(page, "$/Mtok") == usd(figures, "usd_per_mtok", 3)
+    asked = parse_qs(urlsplit(page.locator("code", has_text="/api/v1/summary?").inner_text()).query)
+    assert (asked["view"], asked["basis"]) == (["idle"], ["output"])
+
+
+def test_days_are_those_of_the_browser_s_zone(browser: Any, accounts_hub: str) -> None:
+    context = browser.new_context(timezone_id="Asia/Tokyo")
+    page = context.new_page()
+    page.goto(f"{accounts_hub}/?range=today")
+    settle(page)
+    asked = parse_qs(urlsplit(page.locator("code", has_text="/api/v1/summary?").inner_text()).query)
+    context.close()
+    assert asked["tz"] == ["Asia/Tokyo"]
+    # midnight in Tokyo is 15:00 in UTC
+    assert asked["from"][0].endswith("T15:00Z")
