@@ -43,7 +43,7 @@ def test_the_wheel_carries_the_reference_data_and_the_theme(wheel: Path) -> None
     }
     assert len(shipped) >= 10
     assert shipped <= names
-    assert {"app/dashboard/.streamlit/config.toml", "app/dashboard/icon.svg"} <= names
+    assert {"app/dashboard/.streamlit/config.toml", "app/dashboard/icon.svg", "app/_data/openapi.json"} <= names
     assert not [name for name in names if ".duckdb" in name or name.startswith(("tests/", "data/"))]
 
 

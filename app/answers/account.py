@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from contextlib import nullcontext
+from datetime import datetime, timedelta
 
 from app.accounting.account import PERCENTILES, Account
-from app.accounting.cost import Rate
 from app.accounting.energy import Boundary
 from app.accounting.figure import weakest
 from app.accounting.line import AccountLine
@@ -18,8 +18,7 @@ from app.answers.query import AccountQuery
 from app.answers.reading import Reading, Slots
 from app.answers.terms import DatedTerms
 from app.config import Config
-from app.reference.prices import list_price
-from app.store.accounts import moment
+from app.store.accounts import Reader, moment
 from app.store.database import Store
 from app.store.facts import fact_book
 
@@ -32,11 +31,17 @@ LINE_FIGURES = (
 
 
 def accounts_of(
-    store: Store, config: Config, query: AccountQuery, periods: Sequence[Period], now: datetime
+    store: Store,
+    config: Config,
+    query: AccountQuery,
+    periods: Sequence[Period],
+    now: datetime,
+    at: Reader | None = None,
 ) -> Accounts:
     """The accounts of `periods`, which follow each other in time, by what the query asks for.
 
-    now: the hub's clock: minutes older than [store] minute_days are read from hours.
+    now: the hub's clock: minutes older than [store] minute_days are read from hours. at: a moment of the store, where
+    several accounts are of one.
     """
     found = Accounts(query, periods, now)
     if not periods:
@@ -46,7 +51,7 @@ def accounts_of(
     dated = DatedTerms(book, config, fleets, periods[0].start, periods[-1].end)
     slots = Slots.of(cut(periods, dated.changes), dated)
     oldest_minute = now - timedelta(days=config.store.minute_days)
-    with moment(store) as reader:
+    with nullcontext(at) if at else moment(store) as reader:
         reading = Reading(reader, found, dated, slots, int(oldest_minute.timestamp() * 1e6))
         reading.add_use()
         reading.add_off(fleets)
@@ -86,12 +91,6 @@ def account_lines(
         _line(periods[number], dict(key), account)
         for (number, key), account in sorted(found.lines.items(), key=lambda item: (item[0][0], order[item[0][1]]))
     ]
-
-
-def rate_of(config: Config, fleet: str | None, gpu_name: str, on: date) -> Rate:
-    """The fleet's price of wattmix.toml, else the list price of the day."""
-    known = next((one for one in config.fleet if one.name == fleet), None)
-    return (config.rate(known) if known else None) or list_price(gpu_name, on)
 
 
 def _line(period: Period, key: dict[str, str | None], account: Account) -> AccountLine:

@@ -14,6 +14,7 @@ from app.answers.live_fleets import fleet_as_json
 from app.answers.replicas import BASIS, BOUNDARY, LiveGpu, Replica, live_gpus, live_replicas
 from app.config import Config
 from app.store.database import Store
+from app.store.facts import fact_book
 from app.store.live import BIN_S, LiveRows, LiveWindow, history_bounds_us, live_rows
 
 WINDOW_S = 60
@@ -30,7 +31,7 @@ def live(store: Store, config: Config, now: datetime, *, window_s: int = WINDOW_
     """
     window = LiveWindow(now, window_s, TTFT_WINDOW_S)
     rows = live_rows(store, window)
-    gpus = live_gpus(rows, config, window)
+    gpus = live_gpus(rows, config, window, fact_book(store))
     replicas = live_replicas(rows, gpus, window)
     balance = judge(_observation(one) for one in replicas if one.state == "ok")
     named = {one.fleet for one in replicas} | {gpu.fleet for gpu in gpus}

@@ -18,7 +18,7 @@ from app.store.database import Store
 from app.store.replica_loads import LEAST_MEASURED, Step, replica_loads, replicas_seen
 
 # Up to so many minutes of replicas are read as minutes; of more, hours do.
-MOST_MINUTES = 300_000
+MOST_MINUTES = 100_000
 _MINUTE = timedelta(minutes=1)
 
 

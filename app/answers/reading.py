@@ -166,7 +166,9 @@ class Reading:
                 segment = segments[row["position"]]
                 self._add_latency(metric, row, segment, buckets, [self._into.whole(segment.period)])
 
-    def _latency_rows(self, metric: LatencyMetric, bounds: Sequence[tuple[int, int, int]], **said: Any) -> Sequence[Row]:
+    def _latency_rows(
+        self, metric: LatencyMetric, bounds: Sequence[tuple[int, int, int]], **said: Any
+    ) -> Sequence[Row]:
         return rows_of.latency_rows(self._reader, bounds, metric, **self._asked | said, **self._only)
 
     def _add_latency(

@@ -23,9 +23,10 @@ from app.accounting.rates import (
     tokens_per_joule_now,
     usd_per_mtok_now,
 )
-from app.answers.account import rate_of
 from app.answers.findings import duration
+from app.answers.terms import fleet_terms
 from app.config import Config
+from app.facts.book import FactBook
 from app.store.live import FRESH_S, LiveRows, LiveWindow
 
 BASIS: Literal["total"] = "total"
@@ -107,12 +108,13 @@ def engine_names(rows: Sequence[Row]) -> list[str]:
     return names
 
 
-def live_gpus(rows: LiveRows, config: Config, window: LiveWindow) -> list[LiveGpu]:
+def live_gpus(rows: LiveRows, config: Config, window: LiveWindow, book: FactBook) -> list[LiveGpu]:
     @cache
     def terms(fleet: str | None, gpu_name: str) -> tuple[Rate, float]:
-        """Price and PUE; looked up once for all GPUs of a name."""
-        known = next((one for one in config.fleet if one.name == fleet), None)
-        return rate_of(config, fleet, gpu_name, window.at.date()), known.pue if known else config.defaults.pue
+        """Price and PUE of the moment; looked up once for all GPUs of a name."""
+        found = fleet_terms(book, config, fleet, gpu_name, window.at)
+        tariff = found.usd_per_kwh if found.is_owned else None
+        return Rate(found.usd_per_gpu_hour, found.method, found.source, tariff, found.reason), found.pue
 
     users = Counter(uuid for row in rows.engines for uuid in row["uuids"] or ())
     live = Counter(uuid for row in rows.engines if row["end_us"] is not None for uuid in row["uuids"] or ())

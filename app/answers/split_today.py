@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.accounting.account import Account
-from app.accounting.figure import missing
+from app.accounting.figure import Figure, missing, total
 from app.accounting.periods import Period
 from app.answers.account import accounts_of
 from app.answers.figures import as_json
@@ -26,22 +26,27 @@ Split = Callable[[Demand], Mapping[str, Any]]
 
 
 @dataclass
-class _Fleet:
-    """tokens_per_s: by model. replicas: mean number over the range."""
+class _Part:
+    """What one fleet did for one model. replicas: mean number over the range."""
 
-    tokens_per_s: dict[str, float] = field(default_factory=dict)
+    usd_per_hour: Figure = field(default_factory=lambda: missing("USD/h", "measured", "no GPU was seen"))
+    tokens_per_s: float = 0.0
     replicas: float = 0.0
     kinds: set[tuple[str, int]] = field(default_factory=set)
-    usd_per_hour: dict[str, Any] = field(default_factory=lambda: as_json(missing("USD/h", "measured", "no GPU")))
 
 
 @dataclass(frozen=True)
-class _Busiest:
-    """The step of the range with most tokens: its local start, and tokens/s by model."""
+class _Measured:
+    """parts: by fleet and model (None: GPUs without an engine). steps: tokens/s by model in each of periods."""
 
-    start: str
+    parts: Mapping[tuple[str | None, str | None], _Part]
+    periods: Sequence[Period]
     step: Step
-    tokens_per_s: Mapping[str, float]
+    steps: Sequence[Mapping[str, float]]
+
+    @property
+    def busiest(self) -> int:
+        return max(range(len(self.steps)), key=lambda number: sum(self.steps[number].values()))
 
 
 def split_today(
@@ -50,20 +55,28 @@ def split_today(
     """Measured over the range, of all fleets and models; beside it what `split` says of `demand`.
 
     Where engines serve every model of the demand, its classes are scaled to the tokens of the busiest step, which a
-    split has to carry, each class keeping its part of its model's: `is_scaled`.
+    split has to carry, each class keeping its part of its model's: `is_scaled`. Then only these models are compared,
+    without GPUs that have no engine; `left_out` are the others.
     """
-    asked = replace(query, by="fleet", fleet=None, model=None, view="bill", basis="total", step=None, figures=_FIGURES)
-    measured, busiest = _measured(store, config, asked, now)
-    mean_rate = sum(sum(fleet.tokens_per_s.values()) for fleet in measured.values())
-    changes = dict(_scaled(demand, busiest.tokens_per_s))
+    asked = replace(
+        query, by="fleet_model", fleet=None, model=None, view="bill", basis="total", step=None, figures=_FIGURES
+    )
+    measured = _measured(store, config, asked, now)
+    busiest = measured.steps[measured.busiest]
+    changes = dict(_scaled(demand, busiest))
     answer = split(what_if(demand, changes))
+    models = {model for _, model in measured.parts}
+    compared = {model for model in models if _is_of(model, demand)} if changes else models
+    parts = {key: part for key, part in measured.parts.items() if key[1] in compared}
     return {
-        "fleets": list(_rows(measured, answer, mean_rate)),
-        "tokens_per_s": mean_rate,
-        "busiest": {"start": busiest.start, "step": busiest.step, "tokens_per_s": sum(busiest.tokens_per_s.values())},
+        "fleets": list(_rows(parts, answer)),
+        "tokens_per_s": sum(part.tokens_per_s for part in parts.values()),
+        "busiest": measured.periods[measured.busiest].label,
+        "step": measured.step,
         "demand_tokens_per_s": answer["tokens_per_s"],
         "is_scaled": bool(changes),
         "models": sorted({one.model for one in demand.classes}),
+        "left_out": sorted(model for model in models - compared if model is not None),
         "changes": changes,
         "status": answer["status"],
         "reason": answer["reason"],
@@ -71,28 +84,24 @@ def split_today(
     }
 
 
-def _measured(
-    store: Store, config: Config, query: AccountQuery, now: datetime
-) -> tuple[dict[str | None, _Fleet], _Busiest]:
-    """The fleets over the range, and its busiest hour or, of a long range, day."""
-    by_fleet = accounts_of(store, config, query, [Period(query.start, query.end, "")], now)
-    fleets = {dict(key)["fleet"]: _of(by_fleet.line(0, key)) for key in by_fleet.keys}
+def _measured(store: Store, config: Config, query: AccountQuery, now: datetime) -> _Measured:
+    found = accounts_of(store, config, query, [Period(query.start, query.end, "")], now)
+    parts = {(key["fleet"], key["model"]): _of(found.line(0, one)) for one in found.keys for key in [dict(one)]}
     seconds = (min(query.end, now) - query.start).total_seconds()
     step: Step = "hour" if query.points("hour") <= _MOST_HOURS else "day"
     periods = replace(query, step=step).periods()
     steps: list[dict[str, float]] = [{} for _ in periods]
     for row in _engines(store, config, query, periods, now):
-        fleet = fleets.setdefault(row["fleet"], _Fleet())
+        part, position = parts.setdefault((row["fleet"], row["model"]), _Part()), row["position"]
         tokens = (row["prompt_tokens"] or 0) + (row["generated_tokens"] or 0)
-        if row["model"] is not None:
-            fleet.tokens_per_s[row["model"]] = fleet.tokens_per_s.get(row["model"], 0.0) + tokens / seconds
-            mine = steps[row["position"]]
-            mine[row["model"]] = mine.get(row["model"], 0.0) + tokens / _seconds(periods[row["position"]], now)
-        fleet.replicas += row["seen_s"] / seconds
+        part.tokens_per_s += tokens / seconds
+        part.replicas += row["seen_s"] / seconds
         if row["gpu_name"] is not None:
-            fleet.kinds.add((row["gpu_name"], row["replica_gpus"]))
-    busiest = max(range(len(periods)), key=lambda number: sum(steps[number].values()))
-    return fleets, _Busiest(periods[busiest].label, step, steps[busiest])
+            part.kinds.add((row["gpu_name"], row["replica_gpus"]))
+        if row["model"] is not None:
+            rate = tokens / _seconds(periods[position], now)
+            steps[position][row["model"]] = steps[position].get(row["model"], 0.0) + rate
+    return _Measured(parts, periods, step, steps)
 
 
 def _engines(
@@ -113,8 +122,8 @@ def _seconds(period: Period, now: datetime) -> float:
     return max((min(period.end, now) - period.start).total_seconds(), _LEAST_S)
 
 
-def _of(account: Account) -> _Fleet:
-    return _Fleet(usd_per_hour=as_json(account.figure("usd_per_hour")))
+def _of(account: Account) -> _Part:
+    return _Part(account.figure("usd_per_hour"))
 
 
 def _scaled(demand: Demand, served: Mapping[str, float]) -> Iterator[tuple[str, float]]:
@@ -130,29 +139,39 @@ def _scaled(demand: Demand, served: Mapping[str, float]) -> Iterator[tuple[str, 
 
 
 def _served(model: str, served: Mapping[str, float]) -> float:
-    """Tokens/s of the engines that serve a model, whatever organisation stands before its name."""
-    name = model.rsplit("/", 1)[-1].casefold()
-    return sum(rate for one, rate in served.items() if one.rsplit("/", 1)[-1].casefold() == name)
+    """Tokens/s of the engines that serve a model."""
+    return sum(rate for one, rate in served.items() if _name(one) == _name(model))
 
 
-def _rows(measured: Mapping[str | None, _Fleet], answer: Mapping[str, Any], tokens: float) -> Iterator[dict[str, Any]]:
+def _is_of(model: str | None, demand: Demand) -> bool:
+    return model is not None and _name(model) in {_name(one.model) for one in demand.classes}
+
+
+def _name(model: str) -> str:
+    """A model's name, whatever organisation stands before it."""
+    return model.rsplit("/", 1)[-1].casefold()
+
+
+def _rows(parts: Mapping[tuple[str | None, str | None], _Part], answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     pools: dict[str | None, list[Mapping[str, Any]]] = {}
     for pool in answer["replicas"]:
         pools.setdefault(pool["fleet"], []).append(pool)
+    made = sum(part.tokens_per_s for part in parts.values())
     planned = sum(share["tokens_per_s"] for share in answer["shares"])
-    for name in sorted({*measured, *pools}, key=lambda name: (name is None, name or "")):
-        fleet, mine = measured.get(name, _Fleet()), pools.get(name, [])
-        made = sum(fleet.tokens_per_s.values())
+    for name in sorted({*(fleet for fleet, _ in parts), *pools}, key=lambda name: (name is None, name or "")):
+        mine, pooled = [part for (fleet, _), part in parts.items() if fleet == name], pools.get(name, [])
+        tokens = sum(part.tokens_per_s for part in mine)
         carried = sum(share["tokens_per_s"] for share in answer["shares"] if share["fleet"] == name)
+        kinds = sorted({kind for part in mine for kind in part.kinds})
         yield {
             "fleet": name,
-            "tokens_per_s": made,
-            "token_share": made / tokens if tokens else None,
-            "replicas": fleet.replicas,
-            "kinds": [{"card": card, "gpus": gpus} for card, gpus in sorted(fleet.kinds)],
-            "usd_per_hour": fleet.usd_per_hour,
+            "tokens_per_s": tokens,
+            "token_share": tokens / made if made else None,
+            "replicas": sum(part.replicas for part in mine),
+            "kinds": [{"card": card, "gpus": gpus} for card, gpus in kinds],
+            "usd_per_hour": as_json(total((part.usd_per_hour for part in mine or [_Part()]), "USD/h")),
             "recommended_token_share": carried / planned if planned else None,
-            "recommended_replicas": sum(pool["count"] for pool in mine),
-            "recommended_kinds": [{"card": pool["gpu"], "gpus": pool["gpus_per_replica"]} for pool in mine],
-            "recommended_usd_per_hour": sum(pool["usd_per_hour"] for pool in mine),
+            "recommended_replicas": sum(pool["count"] for pool in pooled),
+            "recommended_kinds": [{"card": pool["gpu"], "gpus": pool["gpus_per_replica"]} for pool in pooled],
+            "recommended_usd_per_hour": sum(pool["usd_per_hour"] for pool in pooled),
         }

@@ -18,6 +18,7 @@ from app.answers.quality import notes_of, quality_of
 from app.answers.query import AccountQuery, Step
 from app.config import Config
 from app.spreadsheet import csv_text
+from app.store.accounts import moment
 from app.store.database import Store
 from collectors.samples import LATENCY_METRICS
 
@@ -32,10 +33,11 @@ def summary(store: Store, config: Config, query: AccountQuery, now: datetime) ->
     """
     names = query.figures or tuple(FIGURES)
     period = Period(query.start, query.end, _label(query.start, query))
-    found = accounts_of(store, config, query, [period], now)
     before = previous_period(query.start, query.end, query.zone)
     earlier = replace(query, start=before.start, end=before.end, by="none")
-    previous = accounts_of(store, config, earlier, [before], now).total()
+    with moment(store) as reader:
+        found = accounts_of(store, config, query, [period], now, reader)
+        previous = accounts_of(store, config, earlier, [before], now, reader).total()
     total = found.total()
     return heading(query, now) | {
         "period": period_as_json(period),

@@ -16,11 +16,14 @@ from app.reference.gpus import display_name
 
 # The parts of a bill, from what was worked to what nobody had.
 PARTS = ("cost_working", "cost_slack", "cost_idle", "cost_unallocated")
+# And what is used as one part, where it is not known how much of it was work.
+BILL = (*PARTS, "cost_used")
 # The parts of an energy.
 ENERGY_PARTS = ("energy_active_kwh", "energy_idle_kwh", "energy_unallocated_kwh")
 _PART_COLOURS = {
-    "cost_working": "#0f9d8a", "cost_slack": "#7cc8a4", "cost_idle": "#f2b134", "cost_unallocated": "#c2542d",
-    "energy_active_kwh": "#0f9d8a", "energy_idle_kwh": "#f2b134", "energy_unallocated_kwh": "#c2542d",
+    "cost_working": "#0f9d8a", "cost_slack": "#7cc8a4", "cost_used": "#4a9fb5", "cost_idle": "#f2b134",
+    "cost_unallocated": "#c2542d", "energy_active_kwh": "#0f9d8a", "energy_idle_kwh": "#f2b134",
+    "energy_unallocated_kwh": "#c2542d",
 }  # fmt: skip
 # Values that meters and engines did not give themselves.
 _DASHED = ("estimated", "interpolated", "forecast", "tdp_estimate")
@@ -64,14 +67,16 @@ def over_time(
 
 
 def bill_over_time(series: Series, title: str, query: AccountQuery, changes: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """The bill of each step as bars: working, slack, idle and unallocated on top of each other."""
+    """The bill of each step as bars: the parts of BILL on top of each other."""
     figure = blank(title, HEIGHT_PX)
     starts = starts_of(series, query.zone)
     widths = [_milliseconds(period) for period in series["periods"]]
-    for name in PARTS:
-        found, words = series["lines"][0]["figures"][name], WORDS[name]
+    figures = series["lines"][0]["figures"]
+    parts = _divided({name: figures[name]["values"] for name in BILL})
+    for name, values in parts.items():
+        found, words = figures[name], WORDS[name]
         figure.add_bar(
-            x=starts, y=found["values"], name=words.label, width=[0.92 * one for one in widths], offset=0,
+            x=starts, y=values, name=words.label, width=[0.92 * one for one in widths], offset=0,
             marker={"color": _PART_COLOURS[name], "line": {"width": 0}}, customdata=found["methods"],
             hovertemplate=f"<b>%{{y:{words.d3}}} {words.label.lower()}</b><br>from {WHEN}, %{{customdata}}",
         )  # fmt: skip
@@ -82,14 +87,15 @@ def bill_over_time(series: Series, title: str, query: AccountQuery, changes: Seq
     return figure
 
 
-def parts_by_group(lines: Sequence[Line], title: str, parts: Sequence[str] = PARTS) -> go.Figure:
+def parts_by_group(lines: Sequence[Line], title: str, parts: Sequence[str] = BILL) -> go.Figure:
     """The bill or the energy of each line as one bar of its parts; the first lines on top."""
     figure = blank(title, max(HEIGHT_PX, 90 + 26 * len(lines)))
     names = [line_name(line["key"]) for line in lines]
-    for name in parts:
+    amounts = {name: [line["figures"][name]["value"] for line in lines] for name in parts}
+    for name, values in (_divided(amounts) if parts == BILL else amounts).items():
         figures, said = [line["figures"][name] for line in lines], WORDS[name].label.lower()
         figure.add_bar(
-            y=names, x=[one["value"] for one in figures], name=WORDS[name].label, orientation="h",
+            y=names, x=values, name=WORDS[name].label, orientation="h",
             marker={"color": _PART_COLOURS[name], "line": {"width": 0}}, customdata=[one["method"] for one in figures],
             hovertemplate=f"<b>%{{x:{WORDS[name].d3}}} {_suffix(name)} {said}</b><br>%{{y}}, %{{customdata}}",
         )  # fmt: skip
@@ -97,6 +103,16 @@ def parts_by_group(lines: Sequence[Line], title: str, parts: Sequence[str] = PAR
     figure.update_xaxes(title_text=WORDS[parts[0]].unit)
     figure.update_yaxes(autorange="reversed", type="category")
     return figure
+
+
+def _divided(parts: Mapping[str, Sequence[float | None]]) -> dict[str, Sequence[float | None]]:
+    """The parts of BILL that there are: used as one only where it is not divided into working and slack."""
+    whole = [
+        used if work is None else None for used, work in zip(parts["cost_used"], parts["cost_working"], strict=True)
+    ]
+    shown = {**parts, "cost_used": whole}
+    order = ("cost_used", *PARTS)
+    return {name: shown[name] for name in order if name in PARTS[2:] or any(one is not None for one in shown[name])}
 
 
 def line_name(key: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from app.store.accounts import Reader
 from app.store.gpu_rollup import HOUR_US
 from app.store.ingest import MINUTE_US
-from app.store.spans import FLEET_SPANS
+from app.store.spans import FLEET_SPANS, REPLICA_SPANS
 
 Step = Literal["minute", "hour"]
 _STEP_US = {"minute": MINUTE_US, "hour": HOUR_US}
@@ -51,21 +51,20 @@ def _us(moment: datetime) -> int:
 
 
 def _loads(step: Step, *, of_fleet: bool, of_model: bool) -> str:
-    bucket, least_s = f"{step}_us", LEAST_MEASURED * _STEP_US[step] / 1e6
+    bucket, step_us = f"{step}_us", _STEP_US[step]
+    least_s = LEAST_MEASURED * step_us / 1e6
     in_range = f"{bucket} >= epoch_us($start::TIMESTAMPTZ) AND {bucket} < epoch_us($end::TIMESTAMPTZ)"
-    in_fleet = f"JOIN fleet_span USING (node_id) WHERE fleet = $fleet AND {bucket} >= from_us AND {bucket} < to_us"
+    of_time = f"{bucket} >= fleet_span.from_us AND {bucket} < fleet_span.to_us"
+    in_fleet = f"JOIN fleet_span USING (node_id) WHERE fleet = $fleet AND {of_time}"
     # grain: one row per replica type and load
     return f"""
-    WITH {FLEET_SPANS},
+    WITH {FLEET_SPANS}, {REPLICA_SPANS},
     powered AS (
         SELECT
             engine_id,
             {bucket},
-            any_value(replica_gpus) AS replica_gpus,
-            string_agg(DISTINCT gpu.name, ' + ' ORDER BY gpu.name) AS gpu_name,
             sum(known_j / covered_s) AS power_w
         FROM gpu_use_{step}
-        JOIN (SELECT gpu_id, name FROM gpu) AS gpu USING (gpu_id)
         WHERE {in_range} AND engine_id IS NOT NULL AND sharers = 1
         GROUP BY engine_id, {bucket}
         HAVING count(*) = any_value(replica_gpus) AND min(covered_s) >= {least_s}
@@ -80,8 +79,10 @@ def _loads(step: Step, *, of_fleet: bool, of_model: bool) -> str:
                max(tokens_per_s) OVER (PARTITION BY gpu_name, replica_gpus, model, simulated) AS top
         FROM worked
         JOIN powered USING (engine_id, {bucket})
+        JOIN replica_span AS kind
+          ON kind.engine_id = worked.engine_id AND {bucket} >= kind.from_us AND {bucket} + {step_us} <= kind.to_us
         JOIN (SELECT engine_id, node_id, model FROM engine {"WHERE model = $model" if of_model else ""}) AS engine
-          USING (engine_id)
+          ON engine.engine_id = worked.engine_id
         JOIN (SELECT node_id, simulated FROM node) AS node USING (node_id)
         {in_fleet if of_fleet else ""}
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import polars as pl
 
 from app.store.database import Store
+from app.store.gpu_rollup import HOUR_US
 
 Status = Literal["waiting", "written", "retrying", "failed", "skipped"]
 
@@ -75,12 +76,12 @@ _FOLDER_OF = "SELECT folder FROM report_run WHERE schedule = $1 AND file = $2 OR
 
 # What a window still waits for: minutes that are not rolled up, hours of use that are built once more when they are
 # over, and nodes that were seen in it but not yet past it.
-_MISSING_OF = """
+_MISSING_OF = f"""
     SELECT
         (SELECT count(*) FROM dirty_minute WHERE minute_us >= $1 AND minute_us < $2)
         + (SELECT count(*) FROM dirty_engine_minute WHERE minute_us >= $1 AND minute_us < $2)
         + (SELECT count(*) FROM dirty_use_minute WHERE minute_us >= $1 AND minute_us < $2)
-        + (SELECT count(*) FROM open_use_hour WHERE hour_us >= $1 - 3540000000 AND hour_us < $2)
+        + (SELECT count(*) FROM open_use_hour WHERE hour_us > $1 - {HOUR_US} AND hour_us <= $2 - {HOUR_US})
         + (SELECT count(*) FROM node_state WHERE last_sample_us >= $1 AND last_sample_us < $2) AS n
 """
 

@@ -155,9 +155,7 @@ def test_the_demand_is_scaled_to_the_busiest_hour_when_engines_serve_its_model(s
     take(store, batch(1, rows=minutes_of(300, 120, first=-60), engine_rows=work))
     found = split_today(store, CONFIG, asked(-60, 120), NOW, demand(MODEL.rsplit("/", 1)[-1]), answer)
     assert found["tokens_per_s"] == pytest.approx(13_500 / 7200)
-    assert found["busiest"] == {
-        "start": "2026-02-03T04:00+00:00", "step": "hour", "tokens_per_s": pytest.approx(2.5),
-    }  # fmt: skip
+    assert (found["busiest"], found["step"], found["left_out"]) == ("2026-02-03T04:00+00:00", "hour", [])
     assert found["is_scaled"]
     assert found["changes"] == {"rps.chat": pytest.approx(2.5 / 600), "rps.batch": pytest.approx(7.5 / 600)}
     assert found["demand_tokens_per_s"] == pytest.approx(2.5)
@@ -168,12 +166,28 @@ def test_the_demand_is_scaled_to_the_busiest_hour_when_engines_serve_its_model(s
     assert (fleet["usd_per_hour"]["value"], fleet["recommended_usd_per_hour"]) == (pytest.approx(2.0), 4.0)
 
 
+def test_models_that_the_demand_does_not_have_are_left_out_of_the_comparison(store: Store) -> None:
+    """$2 an hour and half of the engines; a GPU without an engine is in neither side, too."""
+    other = engine(url="http://127.0.0.1:8001/metrics", model="org/other", gpus=[uuid_of("node-7", 1)])
+    rows = [*minutes_of(300), *minutes_of(300, gpu=1), *minutes_of(50, gpu=2)]
+    cards = [gpu(index=number) for number in range(3)]
+    work = [*served(), *served(engine=1)]
+    take(store, batch(1, rows=rows, gpus=cards, engines=[engine(), other], engine_rows=work))
+    found = split_today(store, CONFIG, asked(), NOW, demand(MODEL), answer)
+    (fleet,) = found["fleets"]
+    assert (found["left_out"], found["tokens_per_s"]) == (["org/other"], pytest.approx(2.5))
+    assert (fleet["usd_per_hour"]["value"], fleet["replicas"]) == (pytest.approx(2.0), pytest.approx(1.0))
+    unscaled = split_today(store, CONFIG, asked(), NOW, demand("org/third"), answer)
+    assert unscaled["left_out"] == []
+    assert unscaled["fleets"][0]["usd_per_hour"]["value"] == pytest.approx(6.0)
+
+
 def test_a_demand_of_another_model_stands_as_it_is(store: Store) -> None:
     take(store, at_home())
     found = split_today(store, CONFIG, asked(), NOW, demand("org/other"), answer)
     assert (found["is_scaled"], found["changes"], found["demand_tokens_per_s"]) == (False, {}, pytest.approx(600.0))
     assert [(one["fleet"], one["recommended_replicas"]) for one in found["fleets"]] == [("h100", 2), ("home", 0)]
-    assert found["fleets"][0]["usd_per_hour"]["reason"] == "no GPU"
+    assert found["fleets"][0]["usd_per_hour"]["reason"] == "no GPU was seen"
 
 
 def test_nothing_measured_is_no_share(store: Store) -> None:

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from app.answers.facts import take_over
 from app.answers.live import live
 from app.answers.replicas import engine_name
 from app.config import Config
+from app.facts.fact import Fact
+from app.facts.kinds import RentedPrice
 from app.store.database import Store
-from app.store.membership import assign_fleets
+from app.store.facts import append_facts
 from app.store.rollup import roll_up
 from collectors.samples import Batch, Gpu
 from tests.batches import (
@@ -78,7 +81,7 @@ def take(store: Store, *batches: Batch, settings: Config | None = None, clock_us
     with writing(store, Clock(clock_us)) as taking:
         for waiting in [taking.submit(one, one.readings) for one in batches]:
             waiting.result(DEADLINE_S)
-    assign_fleets(store, settings or Config(), at(clock_us))
+    take_over(store, settings or Config(), at(clock_us))
 
 
 def asked(store: Store, settings: Config | None = None, now: datetime | None = None, **given: Any) -> dict[str, Any]:
@@ -111,6 +114,15 @@ def test_an_empty_store_has_nothing(store: Store) -> None:
     }  # fmt: skip
     assert answer["simulated"] is False
     assert answer["history"]["fleets"] == []
+
+
+def test_a_price_is_that_of_the_moment_wherever_it_was_set(store: Store) -> None:
+    settings = config(RENTED)
+    take(store, one_node(), settings=settings)
+    dearer = Fact("price", "rented", at(NOW - MINUTE), at(NOW), "a contract", RentedPrice(per_gpu_hour=4.0))
+    append_facts(store, [dearer])
+    one = only(asked(store, settings)["replicas"])
+    assert (one["usd_per_hour"]["value"], one["price_source"]) == (pytest.approx(4.0), "a contract, fleet rented")
 
 
 def test_the_figures_of_a_replica(store: Store) -> None:
@@ -146,7 +158,8 @@ def test_a_latency_has_its_bucket_and_n(store: Store) -> None:
     one = only(asked(store)["replicas"])
     assert one["ttft_p50_ms"] == {
         "value": pytest.approx(30.0), "unit": "ms", "method": "measured", "reason": None, "coverage": None,
-        "lower": pytest.approx(10.0), "upper": pytest.approx(50.0), "at_least": False, "n": 120,
+        "lower": pytest.approx(10.0), "upper": pytest.approx(50.0), "at_least": False, "n": 120, "rests_on": 60.0,
+        "small_sample": False,
     }  # fmt: skip
 
 

@@ -14,8 +14,8 @@ MINUTE_US = 60_000_000
 HOUR_US = 60 * MINUTE_US
 DAY_US = 24 * HOUR_US
 DAYS = 30
-# A moment that is no whole hour: the ranges of pages end like that.
-NOW = datetime(2026, 7, 1, 12, 34, tzinfo=UTC)
+# Pages ask for ranges up to now.
+NOW = datetime.now(UTC).replace(second=0, microsecond=0)
 NOW_US = int(NOW.timestamp()) * 1_000_000
 FIRST_US = NOW_US // HOUR_US * HOUR_US - DAYS * DAY_US
 MODEL_14B, MODEL_32B = "org/chat-14b", "org/office-32b"

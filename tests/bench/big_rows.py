@@ -49,7 +49,8 @@ REGISTER = (
     f"INSERT INTO node SELECT node_id, name, {_SINCE}, false FROM made_nodes ON CONFLICT DO NOTHING",
     f"""
     INSERT INTO node_state BY NAME
-    SELECT node_id, {_SINCE} AS last_seen, {NOW_US} AS last_sample_us, 0 AS late_rows, 0 AS skipped_batches,
+    SELECT node_id, make_timestamptz({NOW_US}::BIGINT) AS last_seen, {NOW_US} AS last_sample_us, 0 AS skew_s,
+           0 AS late_rows, 0 AS skipped_batches,
            '{{}}' AS labels, '{{}}' AS missing, '{{}}' AS agent FROM made_nodes
     ON CONFLICT DO NOTHING
     """,

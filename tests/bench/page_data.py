@@ -1,135 +1,168 @@
-"""The data of each page at 1,000 GPUs and 30 days, with a store's samples and twice of them, and PromQL beside it."""
+"""What each page asks of its hub at 1,000 GPUs and 30 days, with a store's samples and with twice of them."""
 
 from __future__ import annotations
 
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from zoneinfo import ZoneInfo
 
-from app.accounting.account import FIGURES
-from app.answers.account import account_lines
-from app.answers.live import live
-from app.answers.query import AccountQuery
-from app.answers.summary import series, summary
+from streamlit.testing.v1 import AppTest
+
+from app.backend import LocalBackend, serve_from
 from app.reports.report import build_report
 from app.reports.request import Request, days_window
 from app.store.database import Store
 from tests.bench.big_fleet import CONFIG, HOUR_US, NOW, NOW_US
-from tests.bench.big_store import add_samples, build, raw_rows
+from tests.bench.big_store import add_samples, build
 from tests.bench.promql import Peer, ours_by_day, peer_by_day
 from tests.bench.report import Line
 from tests.bench.servers import victoria_metrics
+from tests.dashboard.test_views import open_page
 
 TIMES = 20
 RAW_HOURS = 3
-TZ = "Europe/Madrid"
-MONTH = AccountQuery(NOW - timedelta(days=30), NOW, tz=TZ)
-DAY = replace(MONTH, start=NOW - timedelta(days=1))
-LATENCIES = tuple(name for name in FIGURES if name.split("_")[0] in ("ttft", "itl", "e2e", "slo"))
-MONEY = tuple(name for name in FIGURES if name not in LATENCIES)
-SPARKLINES = ("usd_per_mtok", "tokens_per_joule", "g_per_mtok", "usd_per_hour")
-_OF_ENERGY = ("energy", "joules", "tokens_per", "mean_power", "carbon")
-ENERGIES = tuple(name for name in FIGURES if name.startswith(_OF_ENERGY))
-
-Ask = Callable[[Store], Any]
-
-
-def _summary(query: AccountQuery, **asked: Any) -> Ask:
-    return lambda store: summary(store, CONFIG, replace(query, **asked), NOW)
-
-
-def _series(query: AccountQuery, **asked: Any) -> Ask:
-    return lambda store: series(store, CONFIG, replace(query, **asked), NOW)
-
-
-ASKED: Mapping[str, Ask] = {
-    "overview, 30 days: every figure by fleet": _summary(MONTH, by="fleet"),
-    "overview, 30 days: its sparklines": _series(MONTH, by="none", step="day", figures=SPARKLINES),
-    "overview, 24 hours: every figure by fleet": _summary(DAY, by="fleet"),
-    "cost, 30 days: by fleet": _summary(MONTH, by="fleet", figures=MONEY),
-    "cost, 30 days: by GPU": _summary(MONTH, by="gpu", figures=("cost", "cost_idle", "utilisation")),
-    "cost, 30 days: by fleet and day": _series(MONTH, by="fleet", step="day", figures=("cost", "usd_per_mtok")),
-    "energy, 30 days: by model": _summary(MONTH, by="model", figures=ENERGIES),
-    "energy, 30 days: by fleet and hour": _series(MONTH, by="fleet", step="hour", figures=("mean_power_w",)),
-    "latency, 30 days: quantiles by fleet": _summary(MONTH, by="fleet", figures=LATENCIES),
-    "latency, 24 hours: TTFT by model and hour": _series(DAY, by="model", step="hour", figures=("ttft_p99_ms",)),
-    "live": lambda store: live(store, CONFIG, NOW),
+MONTH = {"range": "last 30 days", "tz": "Europe/Madrid"}
+DAY = {"range": "last 24 h", "tz": "Europe/Madrid"}
+# (view, what its address says)
+PAGES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "Overview, 30 days": ("overview", MONTH),
+    "Overview, 24 hours": ("overview", DAY),
+    "Cost by fleet, 30 days": ("cost", MONTH),
+    "Cost by model, 30 days": ("cost", {**MONTH, "by": "model"}),
+    "Cost by GPU, 30 days": ("cost", {**MONTH, "by": "gpu"}),
+    "Energy, 30 days": ("energy", MONTH),
+    "Latency, 30 days": ("latency", MONTH),
+    "Latency, 24 hours": ("latency", DAY),
+    "Live": ("live", {}),
+    "Facts": ("facts", {}),
+    "Health": ("health", {}),
 }
+
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class _Times:
-    """Of repeated calls, in ms."""
+class Times:
+    """Of repeated calls, in ms. slowest: the call that took the longest, and how long at the median."""
 
     median: float
     p95: float
+    slowest: str = ""
+
+
+class _Listening:
+    """A backend that notes what it is asked."""
+
+    def __init__(self, backend: LocalBackend) -> None:
+        self._backend = backend
+        self.calls: list[Call] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._backend, name)
+        if not callable(found):
+            return found
+
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            self.calls.append((name, args, kwargs))
+            return found(*args, **kwargs)
+
+        return noted
 
 
 def pages() -> list[Line]:
-    """A store with three and six hours of samples; VictoriaMetrics with the same GPUs' hours."""
+    """A store with three, then six hours of samples; VictoriaMetrics with the hours of the same GPUs."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         store = build(folder / "bench.duckdb")
-        rows = add_samples(store, NOW_US - RAW_HOURS * HOUR_US, NOW_US)
-        once = {name: timed(ask, store) for name, ask in ASKED.items()}
-        lines = [_by_promql(folder, store), _monthly(store)]
-        add_samples(store, NOW_US - 2 * RAW_HOURS * HOUR_US, NOW_US - RAW_HOURS * HOUR_US)
-        twice = {name: timed(ask, store) for name, ask in ASKED.items()}
-        note = f"of {rows / 1e6:.0f} and {raw_rows(store) / 1e6:.0f} M rows of samples"
+        backend = LocalBackend(store, CONFIG)
+        rows = [add_samples(store, NOW_US - RAW_HOURS * HOUR_US, NOW_US)]
+        calls = {name: calls_of(backend, *page) for name, page in PAGES.items()}
+        once = {name: replayed(backend, asked) for name, asked in calls.items()}
+        lines = [_by_promql(folder, store), _monthly(backend)]
+        rows.append(add_samples(store, NOW_US - 2 * RAW_HOURS * HOUR_US, NOW_US - RAW_HOURS * HOUR_US))
+        twice = {name: replayed(backend, asked) for name, asked in calls.items()}
         store.close()
     return [
-        *(_line(name, found, twice[name]) for name, found in once.items()),
-        Line("median of all with twice the samples over once", _growth(once, twice), "x", "1 (flat)", note=note),
+        *(_line(name, len(calls[name]), once[name], twice[name]) for name in PAGES),
+        _growth(once, twice, rows),
         *lines,
     ]
 
 
-def _line(name: str, once: _Times, twice: _Times) -> Line:
-    note = f"p95 {once.p95:.0f}; with twice the samples {twice.median:.0f}, p95 {twice.p95:.0f}"
-    return Line(name, once.median, "ms", "< 150", note=note)
+def calls_of(backend: LocalBackend, view: str, asked: Mapping[str, str]) -> list[Call]:
+    """What a page asks while it is drawn. Live is asked as of the last samples."""
+    listening = _Listening(backend)
+    serve_from(cast(LocalBackend, listening))
+    try:
+        app: AppTest = open_page(view, **asked)
+    finally:
+        serve_from(None)
+    assert not app.exception, app.exception
+    return [(name, args, kwargs | {"at": NOW} if name == "live" else kwargs) for name, args, kwargs in listening.calls]
 
 
-def timed(ask: Ask, store: Store, times: int = TIMES) -> _Times:
-    ask(store)
-    taken = []
-    for _ in range(times):
-        began = time.perf_counter()
-        ask(store)
-        taken.append(1e3 * (time.perf_counter() - began))
-    return _Times(statistics.median(taken), sorted(taken)[int(0.95 * times)])
+def replayed(backend: LocalBackend, calls: Sequence[Call], times: int = TIMES) -> Times:
+    """All calls of a page, again and again."""
+    rounds = [
+        [_ms(lambda one=one: getattr(backend, one[0])(*one[1], **one[2])) for one in calls] for _ in range(times + 1)
+    ]
+    totals = sorted(sum(taken) for taken in rounds[1:])
+    medians = [statistics.median(column) for column in zip(*rounds[1:], strict=True)]
+    slowest = max(range(len(calls)), key=medians.__getitem__)
+    said = f"{calls[slowest][0]} {medians[slowest]:.0f}"
+    return Times(statistics.median(totals), totals[int(0.95 * times)], said)
 
 
-def _growth(once: Mapping[str, _Times], twice: Mapping[str, _Times]) -> float:
-    return statistics.median(twice[name].median / found.median for name, found in once.items())
+def _ms(call: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    call()
+    return 1e3 * (time.perf_counter() - began)
+
+
+def _line(name: str, calls: int, once: Times, twice: Times) -> Line:
+    note = f"p95 {once.p95:.0f}; {calls} calls, slowest {once.slowest}; twice the samples: {twice.median:.0f}"
+    return Line(f"page data: {name}", once.median, "ms", "< 150", note=note)
+
+
+def _growth(once: Mapping[str, Times], twice: Mapping[str, Times], rows: Sequence[int]) -> Line:
+    of_all = [sum(times.median for times in found.values()) for found in (once, twice)]
+    note = f"{rows[0] / 1e6:.0f} and {rows[1] / 1e6:.0f} M rows of samples"
+    return Line(
+        "page data of all pages, twice the samples over once", of_all[1] / of_all[0], "x", "1 (flat)", note=note
+    )
 
 
 def _by_promql(folder: Path, store: Store) -> Line:
-    ours = timed(ours_by_day, store)
+    ours = statistics.median(_ms(lambda: ours_by_day(store)) for _ in range(TIMES))
     theirs, note = None, "not installed"
     with victoria_metrics(folder) as server:
         if server is not None:
             peer = Peer(server[0], store)
-            theirs = timed(lambda _: peer_by_day(peer), store).median
-            note = f"{peer.samples / 1e6:.1f} M samples there, one an hour; answers differ by {peer.difference():.1e}"
-    return Line("tokens, joules and dollars by fleet and day, 30 days", ours.median, "ms", "<= 0.1 x", theirs,
+            peer_by_day(peer)
+            theirs = statistics.median(_ms(lambda: peer_by_day(peer)) for _ in range(TIMES))
+            note = f"{peer.samples / 1e6:.1f} M samples there, one an hour; answers differ by {peer.difference():.0e}"
+    return Line("tokens, joules and dollars by fleet and day, 30 days", ours, "ms", "<= 0.1 x", theirs,
                 "VictoriaMetrics", note)  # fmt: skip
 
 
-def _monthly(store: Store) -> Line:
+def _monthly(backend: LocalBackend) -> Line:
     """A report of 30 local days, as the scheduler makes it."""
     last = NOW.date()
-    window = days_window(last - timedelta(days=30), last, MONTH.zone)
-    request = Request("fleet-day", window, TZ, "it", "total")
-
-    def lines(periods: Any, **asked: Any) -> Any:
-        return account_lines(store, CONFIG, periods, **asked)
-
+    window = days_window(last - timedelta(days=30), last, ZoneInfo(MONTH["tz"]))
+    request = Request("fleet-day", window, MONTH["tz"], "it", "total")
     began = time.perf_counter()
-    report = build_report(request, lines, NOW)
-    took_s = time.perf_counter() - began
-    return Line("monthly CSV, fleet-day", took_s, "s", "<= 5", note=f"{len(report.rows)} rows, {len(report.csv)} bytes")
+    report = build_report(request, backend.account, NOW)
+    size = len(report.csv)
+    return Line(
+        "monthly CSV, fleet-day",
+        time.perf_counter() - began,
+        "s",
+        "<= 5",
+        note=f"{len(report.rows)} rows, {size} bytes",
+    )

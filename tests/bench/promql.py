@@ -19,6 +19,8 @@ METRICS = {"gpu_tokens": "generated_tokens", "gpu_joules": "energy_kwh", "gpu_us
 LAST_DAY = datetime.combine(NOW.date(), time(), UTC)
 FIRST_DAY = LAST_DAY - timedelta(days=DAYS - 1)
 QUERY = AccountQuery(FIRST_DAY, LAST_DAY, by="fleet", step="day", boundary="gpu", figures=tuple(METRICS.values()))
+# An exporter there would know the price of the hour; which it is makes no difference to the time it takes.
+_USD_PER_HOUR = {"h100-east": 2.0, "h100-west": 2.09, "rtx4090": 0.08}
 _SECOND = 1_000_000
 
 # grain: one row per GPU and hour; an engine's tokens are shared out to its GPUs
@@ -60,6 +62,7 @@ class Peer:
     def _lines(self) -> Iterator[str]:
         rows = self.store.query(_HOURS).iter_rows(named=True)
         for labels, row in zip(gpu_labels(), rows, strict=True):
+            row["gpu_usd"] = [hours * _USD_PER_HOUR[labels["fleet"]] for hours in row["gpu_usd"]]
             self.samples += len(METRICS) * len(row["t_ms"])
             yield "\n".join(
                 json.dumps({"metric": {"__name__": name, **labels}, "values": row[name], "timestamps": row["t_ms"]})

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.answers.facts import take_over
 from app.backend import LocalBackend, serve_from
 from app.config import Config
 from app.dashboard import charts
 from app.store.database import Store
-from app.store.membership import assign_fleets
 from collectors.samples import Batch
 from tests.batches import Clock, at, batch, engine, put, writing
 from tests.dashboard.test_views import metric, open_page
@@ -44,7 +44,7 @@ def take(store: Store, *batches: Batch) -> None:
     with writing(store, clock) as taking:
         for one in batches:
             put(taking, one)
-    assign_fleets(store, CONFIG, at(clock.us))
+    take_over(store, CONFIG, at(clock.us))
 
 
 def shown_answer(app: AppTest, backend: LocalBackend) -> dict[str, Any]:

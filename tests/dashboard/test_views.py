@@ -39,7 +39,7 @@ def metric(app: AppTest, label: str) -> tuple[str, str]:
 def test_the_frame_draws_the_first_page_and_says_that_data_is_not_the_users(served_backend: LocalBackend) -> None:
     app = AppTest.from_file(str(SCRIPT), default_timeout=TIMEOUT_S).run()
     assert not app.exception
-    assert app.title[0].value == "Benchmarks"
+    assert app.title[0].value == "Overview"
 
 
 def test_benchmarks_shows_the_cheapest_run_of_the_studys_model(served_backend: LocalBackend) -> None:

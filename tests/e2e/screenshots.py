@@ -18,6 +18,8 @@ PAGES = {
     "overview": "/",
     "benchmarks": "/benchmarks",
     "cost": "/cost",
+    "energy": "/energy",
+    "latency": "/latency",
     "live": "/live",
     "split": "/split",
     "reports": "/reports",

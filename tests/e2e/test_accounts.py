@@ -1,4 +1,4 @@
-"""Overview and Cost in a real browser: figures are the API's for the address that the page gives, in both themes."""
+"""Pages of accounts in a real browser: figures are the API's for the address that the page gives, in both themes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import requests
 from playwright.sync_api import ConsoleMessage, Page, expect
 
 from collectors.samples import encode
-from tests.batches import MODEL
+from tests.batches import MINUTE, MODEL
 from tests.e2e.test_dashboard import _EXPECTED_CONSOLE, api, metric
 from tests.hub_process import running
 from tests.live_batches import replicas_up_to
@@ -47,11 +47,12 @@ output_usd_per_mtok = 2.0
 
 @pytest.fixture(scope="module")
 def accounts_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A hub with five minutes of four engines, one of them slow, and of a GPU without one; rolled up."""
+    """A hub with five whole minutes of four engines and of a GPU without one, rolled up, and nothing after them."""
     folder = tmp_path_factory.mktemp("accounts")
     (folder / "wattmix.toml").write_text(SETTINGS, encoding="utf-8")
     with running(["serve", "--db", str(folder / "s.duckdb")], folder) as hub:
-        sent = encode(replicas_up_to(time.time_ns() // 1000, 4, slow=[2], idle=1))
+        end_us = (time.time_ns() // 1000 // MINUTE - 2) * MINUTE
+        sent = encode(replicas_up_to(end_us, 4, slow=[2], idle=1))
         headers = {"Content-Type": "application/json"}
         assert requests.post(f"{hub.address}/api/v1/ingest", data=sent, headers=headers, timeout=30).status_code == 200
         wait_for_rollups(hub.address)
@@ -59,12 +60,15 @@ def accounts_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def wait_for_rollups(address: str) -> None:
-    deadline = time.monotonic() + ROLLED_UP_S
+    """4 engines x 60 scrapes x 500 prompt tokens, 5 GPUs x 70 s; and once more, when nothing is left to be done."""
+    deadline, seen = time.monotonic() + ROLLED_UP_S, 0
     while time.monotonic() < deadline:
-        figures = api(address, "/api/v1/summary?figures=requests,cost")["total"]["figures"]
-        if figures["requests"]["value"] and figures["cost"]["value"]:
+        figures = api(address, "/api/v1/summary?figures=prompt_tokens,gpu_hours")["total"]["figures"]
+        hours = figures["gpu_hours"]["value"] or 0.0
+        seen += figures["prompt_tokens"]["value"] == 120_000 and abs(hours * 3600 - 350) < 1e-6
+        if seen > 20:
             return
-        time.sleep(0.5)
+        time.sleep(0.3)
     raise AssertionError(f"nothing was rolled up within {ROLLED_UP_S:g} s")
 
 
@@ -81,7 +85,8 @@ def answer_of(page: Page, address: str) -> dict[str, Any]:
 
 
 def usd(figures: dict[str, Any], name: str, digits: int = 2) -> str:
-    return f"${figures[name]['value']:,.{digits}f}"
+    value = figures[name]["value"]
+    return "–" if value is None else f"${value:,.{digits}f}"
 
 
 def heard(page: Page) -> list[ConsoleMessage]:
@@ -134,6 +139,57 @@ def test_the_bill_is_the_api_s_and_its_csv_too(page: Page, accounts_hub: str, th
     assert (tmp_path / "bill.csv").read_bytes() == theirs
     expect(page.get_by_text("Break-even against hosted prices (1)")).to_be_visible()
     assert_no_error(page, said)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_energy_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
+    said = heard(page)
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.goto(f"{accounts_hub}/energy?boundary=site")
+    settle(page)
+    figures = answer_of(page, accounts_hub)["total"]["figures"]
+    for label, name in (("Energy", "energy_kwh"), ("Idle energy", "energy_idle_kwh"),
+                        ("Unallocated energy", "energy_unallocated_kwh")):  # fmt: skip
+        assert metric(page, label) == f"{figures[name]['value']:,.2f} kWh"
+    assert metric(page, "Mean power") == f"{figures['mean_power_w']['value']:,.0f} W"
+    assert metric(page, "J/token") == f"{figures['joules_per_token']['value']:,.3f}"
+    for title in ("Power by fleet", "Energy by fleet, boundary site", "How well it is known"):
+        expect(page.locator(".stPlotlyChart .gtitle", has_text=title)).to_be_visible()
+    # whether 70 s hold a whole minute of which both tokens and power are known is the clock's choice
+    curve = page.locator(".stPlotlyChart .gtitle", has_text="Power against load")
+    expect(curve.or_(page.get_by_text("power against load is not known"))).to_be_visible()
+    assert_no_error(page, said)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_latency_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
+    said = heard(page)
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.goto(f"{accounts_hub}/latency")
+    settle(page)
+    answer = api(accounts_hub, page.locator("code", has_text="/api/v1/latency?").inner_text())
+    whole, held = answer["total"]["whole"]["ttft"], answer["total"]["attainment"]
+    assert metric(page, "TTFT p50") == written_ms(whole["p50"]["value"])
+    assert metric(page, "TTFT p99") == written_ms(whole["p99"]["value"])
+    assert metric(page, "Within the limit") == f"{100 * held['low']['value']:.1f}–{held['high']['value']:.1%}"
+    expect(page.get_by_text(f"n = {whole['p99']['n']:,} first tokens")).to_be_visible()
+    assert len(answer_of(page, accounts_hub)["lines"]) == 5  # four replicas, and the GPU without an engine
+    for title in ("TTFT over time", "Requests within the limit: TTFT ≤ 50 ms", "TTFT by bucket"):
+        expect(page.locator(".stPlotlyChart .gtitle", has_text=title)).to_be_visible()
+    assert_no_error(page, said)
+
+
+def test_latency_and_limit_go_into_the_address(page: Page, accounts_hub: str) -> None:
+    page.goto(f"{accounts_hub}/latency?max_ms=10")
+    settle(page)
+    expect(page.get_by_text("TTFT ≤ 10 ms").first).to_be_visible()
+    page.get_by_role("radio", name="End-to-end").or_(page.get_by_role("button", name="End-to-end")).first.click()
+    expect(page.get_by_text("End-to-end p99")).to_be_visible()
+    assert parse_qs(urlsplit(page.url).query) == {"max_ms": ["10"], "metric": ["End-to-end"]}
+
+
+def written_ms(value: float) -> str:
+    return f"{value:,.{0 if value >= 10 else 1}f} ms"
 
 
 def test_a_filter_goes_into_the_address_and_along_to_the_next_page(page: Page, accounts_hub: str) -> None:

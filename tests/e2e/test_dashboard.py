@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 # Streamlit's own client probes for a base path below a page's address first, and is told 404.
 _EXPECTED_CONSOLE = re.compile(r"/_stcore/(health|host-config)$")
 # Pages of accounts, of which the demo without simulation has none.
-_ACCOUNTS = ("", "/", "/cost")
+_ACCOUNTS = ("", "/", "/cost", "/energy", "/latency")
 
 
 def open_settled(page: Page, url: str) -> None:
@@ -158,7 +158,9 @@ def test_the_facts_that_are_downloaded_are_the_apis(page: Page, hub_address: str
     assert theirs.text.count("wattmix.toml") == 2  # the demo's two fleets
 
 
-@pytest.mark.parametrize("path", ["/", "/benchmarks", "/cost", "/split", "/reports", "/facts", "/health"])
+@pytest.mark.parametrize(
+    "path", ["/", "/benchmarks", "/cost", "/energy", "/latency", "/split", "/reports", "/facts", "/health"]
+)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_each_page_in_each_theme_without_an_error(page: Page, hub_address: str, path: str, theme: str) -> None:
     said: list[ConsoleMessage] = []

@@ -121,6 +121,9 @@ def test_a_node_that_is_behind_is_waited_for_and_one_that_left_before_is_not(sto
         put(taking, batch(1, node="behind", rows=seconds(T0 + 20 * MINUTE, 60)))
         put(taking, batch(1, node="gone", rows=seconds(T0 - 2 * MINUTE, 60)))
     rolled_up(store, T0 + HOUR)
+    assert missing_of(store, at(T0), at(T0 + HOUR)) == 2  # and the use of the hour, which is built whole after its end
+    assert missing_of(store, at(T0), at(T0 + HOUR - MINUTE)) == 1  # an hour that outlasts the window is not waited for
+    rolled_up(store, T0 + HOUR + 16 * SECOND)
     assert missing_of(store, at(T0), at(T0 + HOUR)) == 1
     assert missing_of(store, at(T0 + DAY), at(T0 + DAY + HOUR)) == 0
     with writing(store, Clock(T0 + HOUR + MINUTE)) as taking:

@@ -84,7 +84,7 @@ def _stands_on(query: AccountQuery, answer: Answer) -> str:
 
 def _charts(backend: LocalBackend, query: AccountQuery, answer: Answer, by: str) -> None:
     changes = backend.price_changes(query)
-    bars = backend.series(with_chart_step(replace(query, figures=accounts_charts.PARTS), "hour", _BARS))
+    bars = backend.series(with_chart_step(replace(query, figures=accounts_charts.BILL), "hour", _BARS))
     by_group = by if len(answer["lines"]) <= _MOST_LINES else "none"
     lines = backend.series(with_chart_step(replace(query, by=by_group, figures=("usd_per_mtok",)), "minute", _POINTS))
     first, second = st.columns([3, 2])

@@ -6,19 +6,18 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-import polars as pl
 import streamlit as st
 
 from app.accounting.account import PERCENTILES
 from app.answers.latency import MOST_MS, Wanted
 from app.answers.query import AccountQuery
-from app.answers.replicas import engine_names
 from app.backend import served
 from app.dashboard import latency_charts
 from app.dashboard.figure_cards import about, compared_times, draw, simulated_badge
 from app.dashboard.filters import account_filters, address_of, with_chart_step
+from app.dashboard.latency_tables import attainment, line_table, replica_table
 from app.dashboard.views.overview import nothing_seen
-from app.formatting import MISSING, markdown, number, percent
+from app.formatting import MISSING, markdown, number
 from collectors.samples import LatencyMetric
 
 _METRICS: dict[LatencyMetric, str] = {"ttft": "TTFT", "itl": "Inter-token", "e2e": "End-to-end"}
@@ -29,6 +28,8 @@ _OBSERVED: dict[LatencyMetric, str] = {"ttft": "first tokens", "itl": "tokens af
 _COLOURS = {"met": "green", "missed": "red", "open": "orange", "no requests": "gray"}
 _CHART = {"displayModeBar": False}
 _POINTS = 300
+# More lines than these are not told apart; the table has all.
+_MOST_LINES = 6
 
 Answer = dict[str, Any]
 Figure = dict[str, Any]
@@ -52,8 +53,10 @@ def page() -> None:
     st.caption(markdown(_stands_on(query, answer, metric)))
     _slos(answer)
     _charts(query, answer, metric)
-    _lines(answer, metric)
-    _replicas(replicas, metric)
+    st.subheader("By fleet and model")
+    line_table(answer["lines"], metric)
+    st.subheader("Replicas side by side")
+    replica_table(replicas["lines"], metric)
     words = urlencode({**asked.as_words(), **wanted.as_words()}, safe=":")
     st.caption(f"The same as JSON: `/api/v1/latency?{words}`, of replicas: "
                f"`{address_of(replace(query, by='replica'), 'summary')}`")  # fmt: skip
@@ -87,7 +90,8 @@ def _cards(query: AccountQuery, answer: Answer, replicas: Answer, metric: Latenc
             st.markdown(markdown(_how(figure, percentile, metric)))
     low, high = answer["total"]["attainment"]["low"], answer["total"]["attainment"]["high"]
     columns[3].metric(
-        "Within the limit", _share(low, high), low["reason"] or _limit(answer), delta_color="off", delta_arrow="off",
+        "Within the limit", attainment(low, high), low["reason"] or _limit(answer),
+        delta_color="off", delta_arrow="off",
         border=True, help=about("slo_attainment_low", low),
     )  # fmt: skip
     with columns[3].popover("How", icon=":material/function:", type="tertiary", width="content"):
@@ -130,13 +134,6 @@ def _how(figure: Figure, percentile: int, metric: LatencyMetric) -> str:
     )
 
 
-def _share(low: Figure, high: Figure) -> str:
-    """E.g. "97.1–98.4%"."""
-    if low["value"] is None or high["value"] is None:
-        return MISSING
-    return f"{number(100 * low['value'], 1)}–{percent(high['value'], 1)}"
-
-
 def _limit(answer: Answer) -> str:
     if answer["max_ms"] is not None:
         return f"{_METRICS[answer['metrics'][0]]} ≤ {answer['max_ms']:g} ms"
@@ -162,102 +159,35 @@ def _slos(answer: Answer) -> None:
     """How each model did against its SLO, whatever the page holds requests against."""
     for slo in answer["slos"]:
         colour, low, high = _COLOURS[slo["verdict"]], slo["attainment"]["low"], slo["attainment"]["high"]
-        did = low["reason"] or f"{_share(low, high)} of {slo['requests']:,} requests were"
+        did = low["reason"] or f"{attainment(low, high)} of {slo['requests']:,} requests were"
         asked = f"{slo['percentile']:g}% within {_METRICS[slo['metric']]} ≤ {slo['max_ms']:g} ms"
         changed = "; it changed in this range, and requests count by the SLO of their time" if slo["changes"] else ""
         told = f"{asked}. {did[:1].upper()}{did[1:]} ({slo['source']}{changed})."
         st.markdown(f":{colour}-badge[{slo['verdict']}] **{markdown(slo['model'])}**: {markdown(told)}")
 
 
+def _drawn(answer: Answer, metric: LatencyMetric) -> Answer:
+    """The answer with as many lines as a chart can tell apart: those with most observations."""
+    most = sorted(answer["lines"], key=lambda line: -line["whole"][metric]["p50"]["n"])[:_MOST_LINES]
+    return {**answer, "lines": [line for line in answer["lines"] if line in most]}
+
+
 def _charts(query: AccountQuery, answer: Answer, metric: LatencyMetric) -> None:
-    title = f"{_METRICS[metric]} over time, by fleet and model"
-    figure = latency_charts.quantiles_over_time(answer, metric, title, query)
+    drawn = _drawn(answer, metric)
+    of = "" if len(drawn["lines"]) == len(answer["lines"]) else f", the {_MOST_LINES} with most observations"
+    title = f"{_METRICS[metric]} over time, by fleet and model{of}"
+    figure = latency_charts.quantiles_over_time(drawn, metric, title, query)
     st.plotly_chart(figure, key="chart_quantiles", config=_CHART, alt=title)
     left, right = st.columns(2)
-    limited = [line for line in answer["lines"] if line["attainment"]["low"]["value"] is not None]
+    limited = [line for line in drawn["lines"] if line["attainment"]["low"]["value"] is not None]
     if limited:
         title = f"Requests within the limit: {_limit(answer)}"
         targets = [] if answer["max_ms"] is not None else sorted({slo["percentile"] / 100 for slo in answer["slos"]})
-        figure = latency_charts.attainment_over_time(answer, targets, title, query)
+        figure = latency_charts.attainment_over_time(drawn, targets, title, query)
         left.plotly_chart(figure, key="chart_attainment", config=_CHART, alt=title)
     else:
         left.info("No request is held against anything here: give a limit above, or add a fact of kind slo for these "
                   "models on the Facts page.", icon=":material/rule:")  # fmt: skip
     title = f"{_METRICS[metric]} by bucket"
-    figure = latency_charts.histogram(answer["lines"], metric, title)
+    figure = latency_charts.histogram(drawn["lines"], metric, title)
     right.plotly_chart(figure, key="chart_histogram", config=_CHART, alt=title)
-
-
-def _lines(answer: Answer, metric: LatencyMetric) -> None:
-    st.subheader("By fleet and model")
-    rows = [
-        {
-            "fleet": line["key"]["fleet"] or MISSING,
-            "model": line["key"]["model"] or MISSING,
-            **_quantile_cells(line["whole"][metric]),
-            "within the limit": _share(line["attainment"]["low"], line["attainment"]["high"]),
-        }
-        for line in answer["lines"]
-    ]
-    _table(rows)
-
-
-def _replicas(replicas: Answer, metric: LatencyMetric) -> None:
-    st.subheader("Replicas side by side")
-    lines = [line for line in replicas["lines"] if line["key"]["url"] is not None]
-    names = engine_names([line["key"] | {"label": line["key"]["engine"]} for line in lines])
-    rows = [
-        {
-            "replica": name,
-            "fleet": line["key"]["fleet"] or MISSING,
-            "model": line["key"]["model"] or MISSING,
-            **_quantile_cells(
-                {f"p{percentile}": line["figures"][f"{metric}_p{percentile}_ms"] for percentile in PERCENTILES}
-            ),
-            "requests": line["figures"]["requests"]["value"],
-            "failed": line["figures"]["failed_requests"]["value"],
-        }
-        for name, line in zip(names, lines, strict=True)
-    ]
-    _table(rows)
-
-
-def _quantile_cells(whole: Answer) -> dict[str, Any]:
-    p99 = whole["p99"]
-    notes = [
-        f"p{percentile} rests on {whole[f'p{percentile}']['rests_on']:.3g} requests"
-        for percentile in PERCENTILES
-        if whole[f"p{percentile}"]["small_sample"]
-    ]
-    return {
-        "n": p99["n"],
-        **{f"p{percentile}": whole[f"p{percentile}"]["value"] for percentile in PERCENTILES},
-        "p99 is in": latency_charts.bucket_name(p99["lower"], p99["upper"]),
-        "above p99": p99["rests_on"],
-        "flags": "; ".join(notes),
-        "method": p99["method"],
-        "missing": p99["reason"],
-    }
-
-
-_COLUMNS = {
-    "n": st.column_config.NumberColumn(format="localized", help="Observations behind the percentiles."),
-    "p50": st.column_config.NumberColumn(format="%.1f ms", help="Linear inside its histogram bucket."),
-    "p90": st.column_config.NumberColumn(format="%.1f ms", help="Linear inside its histogram bucket."),
-    "p99": st.column_config.NumberColumn(format="%.1f ms", help="Linear inside its histogram bucket."),
-    "p99 is in": st.column_config.TextColumn(help="The bucket that the p99 lies in. >: above the engines' last bound."),
-    "above p99": st.column_config.NumberColumn(
-        format="compact", help="How many observations the p99 rests on: n x (1 - 0.99). Below 5 it is flagged."
-    ),
-    "flags": st.column_config.TextColumn(help="Percentiles above which fewer than 5 observations lie."),
-    "requests": st.column_config.NumberColumn(format="localized", help="That finished."),
-    "failed": st.column_config.NumberColumn(format="localized", help="That failed, were aborted or rejected."),
-    "within the limit": st.column_config.TextColumn(help="Lower and upper bound of the share of requests within it."),
-}
-
-
-def _table(rows: list[dict[str, Any]]) -> None:
-    floats = {name: pl.Float64() for name in ("p50", "p90", "p99", "above p99", "requests", "failed")}
-    frame = pl.DataFrame(rows, infer_schema_length=None, schema_overrides=floats)
-    empty = [name for name in ("flags", "missing") if name in frame.columns and not any(frame[name])]
-    st.dataframe(frame.drop(empty), hide_index=True, placeholder=MISSING, column_config=_COLUMNS)

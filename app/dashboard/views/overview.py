@@ -147,7 +147,9 @@ def _split(split: Answer, query: AccountQuery) -> None:
 _SPLIT_COLUMNS = {
     "tokens, measured": st.column_config.NumberColumn(format="percent", help="Share of prompt and generated tokens."),
     "tokens, recommended": st.column_config.NumberColumn(format="percent", help="Share of the demand's tokens."),
-    "$/h, measured": st.column_config.NumberColumn(format="$%.2f", help="The whole bill of the fleet, idle GPUs too."),
+    "$/h, measured": st.column_config.NumberColumn(
+        format="$%.2f", help="What the fleet costs for these models, idle time too."
+    ),
     "$/h, recommended": st.column_config.NumberColumn(format="$%.2f", help="Price of the recommended replicas."),
 }
 
@@ -161,18 +163,19 @@ def _replicas(count: float, kinds: list[dict[str, Any]]) -> str:
 
 
 def _demand_of(split: Answer, query: AccountQuery) -> str:
-    measured = f"{number(split['tokens_per_s'], 0)} tokens/s were measured over these {period_length(query)}"
+    measured = (
+        f"{number(split['tokens_per_s'], 0)} tokens/s were measured over these {period_length(query)}, on average"
+    )
     carried = f"for {usd(split['usd_per_hour'])}/h" if split["usd_per_hour"] is not None else "by no mix"
-    if split["is_scaled"]:
-        busiest = split["busiest"]
+    rate, models = number(split["demand_tokens_per_s"], 0), ", ".join(split["models"])
+    if not split["is_scaled"]:
         return (
-            f"{measured}, on average. Recommended: the demand's classes ({', '.join(split['models'])}), scaled to the "
-            f"{number(busiest['tokens_per_s'], 0)} tokens/s of the busiest {busiest['step']} "
-            f"({busiest['start'][:16].replace('T', ' ')}), "
-            f"{carried}, by what load tests measured."
+            f"{measured}. Recommended: the configured demand as it stands ({rate} tokens/s of {models}), {carried}: "
+            "engines do not serve all of its models."
         )
+    others = f" and {', '.join(split['left_out'])}" if split["left_out"] else ""
     return (
-        f"{measured}, on average. Recommended: the configured demand as it stands "
-        f"({number(split['demand_tokens_per_s'], 0)} tokens/s of {', '.join(split['models'])}), {carried}: engines do "
-        "not serve all of its models."
+        f"{measured}. Recommended: the demand's classes ({models}), scaled to the {rate} tokens/s of the busiest "
+        f"{split['step']} ({split['busiest'][:16].replace('T', ' ')}), {carried}, by what load tests measured. "
+        f"Left out on both sides: GPUs without an engine{others}."
     )
