@@ -31,8 +31,6 @@ Row = Mapping[str, Any]
 _SETTLED = timedelta(minutes=3)
 # Past such a silence nobody knows whether a GPU is still there (design section 4, Provisioned).
 _GAP_TOLERANCE = timedelta(minutes=10)
-# What the arithmetic of sums leaves over is not off.
-_LEAST_OFF_S = 1.0
 _USE = (
     "provisioned_s", "used_s", "known_j", "interpolated_j", "estimated_j", "unknown_s", "idle_j", "covered_s",
     "bridged_s", "throttled_s",
@@ -102,19 +100,29 @@ class Reading:
         query = self._into.query
         if query.model is not None or not self._needs_gpus:
             return
-        plans = {fleet: self._dated.plans(fleet) for fleet in fleets if fleet is not None}
-        owned = {
-            fleet: [plan for plan in found if isinstance(plan, OwnedPrice)]
-            for fleet, found in plans.items()
-            if any(isinstance(plan, OwnedPrice) for plan in found)
-        }
-        dated = [fleet for fleet, found in owned.items() if all(plan.in_service for plan in found)]
+        owned = [
+            fleet
+            for fleet in fleets
+            if fleet is not None and any(isinstance(plan, OwnedPrice) for plan in self._dated.plans(fleet))
+        ]
+        if not owned:
+            return
+        there_s = self._there_s()
+        for is_dated in (True, False):
+            self._add_off(owned, there_s, is_dated=is_dated)
+
+    def _add_off(self, owned: Sequence[str], there_s: Mapping[tuple[Any, ...], float], *, is_dated: bool) -> None:
+        """Those whose plan of the time says since when it serves, or those that count from their first sample."""
         bounds = self._slots.bounds_us(self._into.now - _SETTLED)
-        there_s = self._there_s() if owned else {}
-        for row in member_rows(self._reader, bounds, **self._asked, owned=list(owned), dated=dated):
+        dated = owned if is_dated else []
+        for row in member_rows(self._reader, bounds, **self._asked, owned=owned, dated=dated):
+            plan = self._dated.plan(self._slots.places[row["position"]][1], row["fleet"])
+            if not isinstance(plan, OwnedPrice) or (plan.in_service is not None) != is_dated:
+                continue
             period, terms = self._priced(row)
             off_s = row["member_s"] - there_s.get(self._place(row), 0.0)
-            if off_s > _LEAST_OFF_S and terms.is_owned and terms.usd_per_gpu_hour != 0:
+            # Also where it is negative: samples reach over the edges of periods, and periods must sum to their range.
+            if off_s and terms.is_owned and terms.usd_per_gpu_hour != 0:
                 for account in self._into.of(period, row):
                     account.bill.add_off(off_s, terms)
 

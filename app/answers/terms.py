@@ -57,6 +57,11 @@ class DatedTerms:
         values = (self._book.value("price", fleet, moment) for moment in self._moments)
         return [value for value in values if isinstance(value, RentedPrice | OwnedPrice)]
 
+    def plan(self, state: int, fleet: str | None) -> RentedPrice | OwnedPrice | None:
+        """The price that the fleet has in the state."""
+        value = self._book.value("price", fleet, self._moments[state])
+        return value if isinstance(value, RentedPrice | OwnedPrice) else None
+
     def slo(self, model: str | None, moment: datetime) -> LatencySlo | None:
         value = None if model is None else self._book.value("slo", model, moment)
         return value if isinstance(value, LatencySlo) else None

@@ -168,6 +168,15 @@ def test_joules_per_token_are_told_on_each_basis_whichever_is_asked_for() -> Non
     assert one.figure("joules_per_token") == one.figure("joules_per_token_output")
 
 
+def test_what_is_simulated_is_known_as_nothing_else() -> None:
+    real = use(1.0, 1.0, used_w=500, covered_s=HOUR_S / 2, bridged_s=HOUR_S / 4, unknown_s=HOUR_S / 8)
+    made = bill((real, rented()), (use(1.0, 1.0, used_w=300, simulated=True), rented()))
+    assert made.energy_s == {
+        "measured": 1800.0, "interpolated": 900.0, "estimated": 450.0, "missing": 450.0, "simulated": 3600.0,
+    }  # fmt: skip
+    assert made.energy_j == {"measured": 1.8e6, "interpolated": 0.0, "estimated": 0.0, "simulated": 1.08e6}
+
+
 def test_fleets_in_euros_and_dollars_add_up_in_dollars() -> None:
     # 1 h at 1.50 EUR x 1.08 USD/EUR, 1 h at 2.00 USD
     made = bill((use(1.0), rented(1.50 * 1.08)), (use(1.0), rented(2.0)))

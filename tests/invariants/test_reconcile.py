@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from app.accounting.account import Account
@@ -32,8 +32,11 @@ COUNTS = ("prompt_tokens", "generated_tokens", "finished", "failed")
 SECONDS = ("provisioned_s", "used_s", "off_s", "added_s", "covered_s", "bridged_s", "throttled_s", "unknown_s")
 JOULES = ("known_j", "estimated_j")
 
-by_chance = settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-long_form = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# A seed does not shrink to a simpler world: the first one that fails is told.
+_PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+_CHECKS = [HealthCheck.function_scoped_fixture]
+by_chance = settings(max_examples=4, phases=_PHASES, suppress_health_check=_CHECKS)
+long_form = settings(max_examples=60, phases=_PHASES, suppress_health_check=_CHECKS)
 seeds = st.integers(0, 2**32)
 
 
@@ -186,7 +189,8 @@ def what_was_known_stays(made: World) -> None:
     news = later_facts(made, made.start - timedelta(days=30), known_at + timedelta(minutes=1))
     append_facts(made.store, news, only_news=False)
     assert [_report(made, known_at), _said(summary(made.store, CONFIG, asked, made.now))] == before
-    assert _report(made, None) != now_before
+    if now_before.count("\n") > 1:  # a world in which no GPU was seen has nothing that could change
+        assert _report(made, None) != now_before
 
 
 def _report(made: World, known_at: datetime | None) -> str:

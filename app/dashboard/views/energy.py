@@ -33,6 +33,8 @@ _COLUMNS = (
 )  # fmt: skip
 _CHART = {"displayModeBar": False}
 _TREND_POINTS, _POINTS = 60, 300
+# More fleets than these are not told apart in a chart; the table has all.
+_MOST_LINES = 6
 
 Answer = dict[str, Any]
 
@@ -70,12 +72,16 @@ def _stands_on(query: AccountQuery, answer: Answer) -> str:
 
 def _over_time(backend: LocalBackend, query: AccountQuery, answer: Answer) -> None:
     series = backend.series(with_chart_step(replace(query, by="fleet", figures=("mean_power_w",)), "minute", _POINTS))
+    lines = sorted(answer["lines"], key=lambda line: -(line["figures"]["energy_kwh"]["value"] or 0.0))[:_MOST_LINES]
+    drawn = [line["key"] for line in lines]
+    series = {**series, "lines": [line for line in series["lines"] if line["key"] in drawn]}
     left, right = st.columns([3, 2])
-    title = f"Power by fleet, boundary {query.boundary}, cost view {query.view} (dotted: estimated)"
+    of = f", the {_MOST_LINES} that take most" if len(answer["lines"]) > _MOST_LINES else ""
+    title = f"Power by fleet{of}, boundary {query.boundary}, cost view {query.view} (dotted: estimated)"
     figure = accounts_charts.over_time(series, "mean_power_w", title, query)
     left.plotly_chart(figure, key="chart_power", config=_CHART, alt=title)
-    title = f"Energy by fleet, boundary {query.boundary}"
-    figure = accounts_charts.parts_by_group(answer["lines"], title, accounts_charts.ENERGY_PARTS)
+    title = f"Energy by fleet{of}, boundary {query.boundary}"
+    figure = accounts_charts.parts_by_group(lines, title, accounts_charts.ENERGY_PARTS)
     right.plotly_chart(figure, key="chart_energy", config=_CHART, alt=title)
 
 
