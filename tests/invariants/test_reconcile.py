@@ -239,7 +239,7 @@ def test_a_re_run_shows_samples_that_came_late(tmp_path: Path) -> None:
 @given(
     tz=st.sampled_from((*ZONES, "Europe/Madrid", "Australia/Lord_Howe")),
     first=st.dates(date(2026, 1, 1), date(2026, 12, 31)),
-    minutes=st.integers(1, 366 * 1440),
+    minutes=st.integers(1, 40 * 1440),
     offset=st.integers(0, 1439),
     step=st.sampled_from(("hour", "day")),
 )
