@@ -101,7 +101,7 @@ def assert_no_error(page: Page, said: list[ConsoleMessage]) -> None:
     assert [(one.text, one.location["url"]) for one in errors] == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_overview_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
     said = heard(page)
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
@@ -119,7 +119,7 @@ def test_the_overview_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub
     assert_no_error(page, said)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_bill_is_the_api_s_and_its_csv_too(page: Page, accounts_hub: str, theme: str, tmp_path: Path) -> None:
     said = heard(page)
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
@@ -141,7 +141,7 @@ def test_the_bill_is_the_api_s_and_its_csv_too(page: Page, accounts_hub: str, th
     assert_no_error(page, said)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_energy_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
     said = heard(page)
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
@@ -161,7 +161,7 @@ def test_energy_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str,
     assert_no_error(page, said)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_latency_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
     said = heard(page)
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")

@@ -161,7 +161,7 @@ def test_the_facts_that_are_downloaded_are_the_apis(page: Page, hub_address: str
 @pytest.mark.parametrize(
     "path", ["/", "/benchmarks", "/cost", "/energy", "/latency", "/split", "/reports", "/facts", "/health"]
 )
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_each_page_in_each_theme_without_an_error(page: Page, hub_address: str, path: str, theme: str) -> None:
     said: list[ConsoleMessage] = []
     page.on("console", lambda message: said.append(message))

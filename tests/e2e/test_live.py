@@ -61,7 +61,7 @@ def written(fleet: dict[str, Any]) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_page_is_the_api_s_answer_in_each_theme(page: Page, own_hub: str, theme: str) -> None:
     send(own_hub)
     heard: list[ConsoleMessage] = []
