@@ -221,3 +221,17 @@ def test_days_are_those_of_the_browser_s_zone(browser: Any, accounts_hub: str) -
     assert asked["tz"] == ["Asia/Tokyo"]
     # midnight in Tokyo is 15:00 in UTC
     assert asked["from"][0].endswith("T15:00Z")
+
+
+@pytest.mark.slow
+def test_a_page_opened_too_early_fills_itself(page: Page, tmp_path: Path) -> None:
+    """The first agent's samples are shown without a reload, once they are added up."""
+    with running(["serve", "--db", str(tmp_path / "s.duckdb")], tmp_path) as hub:
+        page.goto(hub.address)
+        expect(page.get_by_text("Nothing has been measured yet")).to_be_visible(timeout=FIRST_DRAWN_MS)
+        sent = encode(replicas_up_to((time.time_ns() // 1000 // MINUTE - 2) * MINUTE, 1))
+        headers = {"Content-Type": "application/json"}
+        requests.post(f"{hub.address}/api/v1/ingest", data=sent, headers=headers, timeout=30).raise_for_status()
+        settle(page)
+        figures = answer_of(page, hub.address)["total"]["figures"]
+        assert metric(page, "Spend, $/h") == usd(figures, "usd_per_hour")

@@ -16,7 +16,7 @@ from app.dashboard.figure_cards import card, simulated_badge, standing_on
 from app.dashboard.figure_tables import figure_table
 from app.dashboard.filters import account_filters, address_of, with_chart_step
 from app.dashboard.formulas import parts_of
-from app.dashboard.views.overview import nothing_seen
+from app.dashboard.waiting import nothing_seen
 from app.formatting import MISSING, markdown
 from app.reference.gpus import display_name
 
@@ -47,7 +47,7 @@ def page() -> None:
     asked = replace(query, by=by, figures=figures)
     answer = backend.summary(asked)
     if not answer["lines"]:
-        nothing_seen(backend)
+        nothing_seen(query)
         return
     simulated_badge(answer)
     _cards(query, answer)

@@ -18,7 +18,7 @@ from app.dashboard.figure_tables import figure_table
 from app.dashboard.figure_words import WORDS
 from app.dashboard.filters import account_filters, address_of, with_chart_step
 from app.dashboard.formulas import parts_of
-from app.dashboard.views.overview import nothing_seen
+from app.dashboard.waiting import nothing_seen
 from app.formatting import MISSING, markdown, percent
 
 CARDS = (
@@ -47,7 +47,7 @@ def page() -> None:
     asked = replace(query, by="fleet", figures=figures)
     answer = backend.summary(asked)
     if not answer["lines"]:
-        nothing_seen(backend)
+        nothing_seen(query)
         return
     simulated_badge(answer)
     _cards(backend, query, answer)

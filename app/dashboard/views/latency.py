@@ -16,7 +16,7 @@ from app.dashboard import latency_charts
 from app.dashboard.figure_cards import about, compared_times, draw, simulated_badge
 from app.dashboard.filters import account_filters, address_of, with_chart_step
 from app.dashboard.latency_tables import attainment, line_table, replica_table
-from app.dashboard.views.overview import nothing_seen
+from app.dashboard.waiting import nothing_seen
 from app.formatting import MISSING, markdown, number
 from collectors.samples import LatencyMetric
 
@@ -44,7 +44,7 @@ def page() -> None:
     asked = with_chart_step(replace(query, by="fleet_model"), "minute", _POINTS)
     answer = backend.latency(asked, wanted)
     if not answer["lines"]:
-        nothing_seen(backend)
+        nothing_seen(query)
         return
     figures = (*wanted.quantiles, "requests", "failed_requests", "slo_attainment_low", "slo_attainment_high")
     replicas = backend.summary(replace(query, by="replica", figures=figures))

@@ -17,6 +17,7 @@ from app.dashboard.figure_cards import card, period_length, simulated_badge, sta
 from app.dashboard.figure_tables import figure_table
 from app.dashboard.filters import account_filters, address_of, with_chart_step
 from app.dashboard.formulas import parts_of
+from app.dashboard.waiting import nothing_seen
 from app.formatting import MISSING, markdown, number, usd
 from app.reference.gpus import display_name
 
@@ -39,7 +40,7 @@ def page() -> None:
     asked = replace(query, by="fleet", figures=tuple(dict.fromkeys((*parts_of(CARDS), *_COLUMNS))))
     answer = backend.summary(asked)
     if not answer["lines"]:
-        nothing_seen(backend)
+        nothing_seen(query)
         return
     simulated_badge(answer)
     _cards(backend, query, answer)
@@ -48,21 +49,6 @@ def page() -> None:
     _split(backend.split_today(query), query)
     _idle(backend.idle_gpus(query), query)
     st.caption(f"The same as JSON: `{address_of(replace(asked, figures=None), 'summary')}`")
-
-
-def nothing_seen(backend: LocalBackend) -> None:
-    """What to do where a range has nothing in it."""
-    names = backend.account_names()
-    if names["fleets"] or names["models"]:
-        st.info("No GPU and no engine was seen in this range, with these filters. Choose a longer one.",
-                icon=":material/search_off:")  # fmt: skip
-        return
-    st.info(
-        "Nothing has been measured yet. On a GPU node: `wattmix agent --hub http://THIS-HUB:8501`; it finds the "
-        "engines there. Prices are set in `wattmix.toml` or on the Facts page. What load tests say is on the "
-        "Benchmarks page.",
-        icon=":material/dns:",
-    )
 
 
 def _cards(backend: LocalBackend, query: AccountQuery, answer: Answer) -> None:
