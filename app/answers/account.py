@@ -16,11 +16,12 @@ from app.accounting.tokens import Basis
 from app.answers.accounts import Accounts
 from app.answers.query import AccountQuery
 from app.answers.reading import Reading, Slots
-from app.answers.terms import DatedTerms
+from app.answers.terms import dated_terms
 from app.config import Config
-from app.store.accounts import Reader, moment
 from app.store.database import Store
 from app.store.facts import fact_book
+from app.store.moment import moment
+from app.store.names import Reader
 
 # What a line of a report holds, beside its quantiles.
 LINE_FIGURES = (
@@ -37,26 +38,29 @@ def accounts_of(
     periods: Sequence[Period],
     now: datetime,
     at: Reader | None = None,
+    *,
+    engines: bool = True,
 ) -> Accounts:
     """The accounts of `periods`, which follow each other in time, by what the query asks for.
 
     now: the hub's clock: minutes older than [store] minute_days are read from hours. at: a moment of the store, where
-    several accounts are of one.
+    several accounts are of one. engines: without them, what GPUs were used for and cost is right, and the rest missing.
     """
     found = Accounts(query, periods, now)
     if not periods:
         return found
     book = fact_book(store, query.known_at)
     fleets: list[str | None] = [query.fleet] if query.fleet is not None else [None, *book.fleets]
-    dated = DatedTerms(book, config, fleets, periods[0].start, periods[-1].end)
+    dated = dated_terms(book, config, fleets, periods[0].start, periods[-1].end)
     slots = Slots.of(cut(periods, dated.changes), dated)
     oldest_minute = now - timedelta(days=config.store.minute_days)
     with nullcontext(at) if at else moment(store) as reader:
         reading = Reading(reader, found, dated, slots, int(oldest_minute.timestamp() * 1e6))
-        reading.add_use()
+        reading.add_use(engines=engines)
         reading.add_off(fleets)
         reading.add_rounding(fleets)
-        reading.add_latencies()
+        if engines:
+            reading.add_latencies()
     return found
 
 

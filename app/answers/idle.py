@@ -22,7 +22,7 @@ FIGURES = ("cost_idle", "cost_unallocated", "cost", "utilisation", "gpu_hours")
 def idle_gpus(store: Store, config: Config, query: AccountQuery, now: datetime, most: int = 10) -> dict[str, Any]:
     """The GPUs that cost most while nothing worked on them, the dearest first; `others`: how many more there are."""
     asked = replace(query, by="gpu", view="bill", step=None, figures=FIGURES)
-    found = accounts_of(store, config, asked, [Period(query.start, query.end, "")], now)
+    found = accounts_of(store, config, asked, [Period(query.start, query.end, "")], now, engines=False)
     wasted = {key: _wasted(found.line(0, key)) for key in found.keys}
     worst = sorted(wasted, key=lambda key: -(wasted[key].value or 0.0))
     some = [key for key in worst if wasted[key].value != 0]

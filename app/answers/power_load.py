@@ -13,8 +13,8 @@ from app.accounting.figure import Method
 from app.answers.query import AccountQuery
 from app.answers.summary import heading
 from app.config import Config
-from app.store.accounts import moment
 from app.store.database import Store
+from app.store.moment import moment
 from app.store.replica_loads import LEAST_MEASURED, Step, replica_loads, replicas_seen
 
 # Up to so many minutes of replicas are read as minutes; of more, hours do.

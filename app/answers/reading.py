@@ -36,6 +36,7 @@ _USE = (
     "bridged_s", "throttled_s",
 )  # fmt: skip
 _WORKING = {"cost_working", "cost_slack"}
+_OF_REQUESTS = ("slo_", "requests", "failed_requests")
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,11 @@ class Reading:
         self._asked: dict[str, Any] = {"by": query.by, "known_at": query.known_at or into.now}
         self._only: dict[str, Any] = {"fleet": query.fleet, "model": query.model, "oldest_minute_us": oldest_minute_us}
 
-    def add_use(self) -> None:
-        """Use of GPUs and what engines did in it."""
+    def add_use(self, *, engines: bool = True) -> None:
+        """Use of GPUs and, if asked for, what engines did in it."""
         bounds, asked = self._slots.bounds_us(), self._asked | self._only
         used = self._used = rows_of.use_rows(self._reader, bounds, **asked) if self._needs_gpus else []
-        served = rows_of.engine_rows(self._reader, bounds, **asked)
+        served = rows_of.engine_rows(self._reader, bounds, **asked) if engines else []
         shares = WorkingShares(self._best_rates(), used, served)
         for row in used:
             period, terms = self._priced(row)
@@ -108,7 +109,8 @@ class Reading:
         if not owned:
             return
         there_s = self._there_s()
-        for is_dated in (True, False):
+        plans = [plan for fleet in owned for plan in self._dated.plans(fleet) if isinstance(plan, OwnedPrice)]
+        for is_dated in {plan.in_service is not None for plan in plans}:
             self._add_off(owned, there_s, is_dated=is_dated)
 
     def _add_off(self, owned: Sequence[str], there_s: Mapping[tuple[Any, ...], float], *, is_dated: bool) -> None:
@@ -217,9 +219,9 @@ class Reading:
 
     @property
     def _needs_gpus(self) -> bool:
-        """Whether anything else than latencies is asked for."""
+        """Whether anything else than requests and latencies is asked for."""
         wanted = self._into.query.figures
-        return wanted is None or any(not name.startswith((*LATENCY_METRICS, "slo_")) for name in wanted)
+        return wanted is None or any(not name.startswith((*LATENCY_METRICS, *_OF_REQUESTS)) for name in wanted)
 
     def _best_rates(self) -> BestRates | None:
         wanted = self._into.query.figures

@@ -16,8 +16,9 @@ from app.answers.query import AccountQuery, Step
 from app.config import Config
 from app.split.demand import Demand
 from app.split.scenario import what_if
-from app.store.accounts import engine_rows, moment
+from app.store.accounts import engine_rows
 from app.store.database import Store
+from app.store.moment import moment
 
 _FIGURES = ("prompt_tokens", "generated_tokens", "usd_per_hour")
 # A longer range is looked at by days; a piece of an hour counts as at least so long.

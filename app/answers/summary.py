@@ -18,8 +18,8 @@ from app.answers.quality import notes_of, quality_of
 from app.answers.query import AccountQuery, Step
 from app.config import Config
 from app.spreadsheet import csv_text
-from app.store.accounts import moment
 from app.store.database import Store
+from app.store.moment import moment
 from collectors.samples import LATENCY_METRICS
 
 Answer = dict[str, Any]

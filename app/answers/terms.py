@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import UTC, datetime, time
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from app.accounting.carbon import GridFactor
 from app.accounting.figure import Method
@@ -19,6 +22,7 @@ from app.reference.prices import list_price, list_prices
 
 _KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone")
 _OTHERS: tuple[Kind, ...] = ("exchange_rate", "slo")
+_MOST_KEPT = 32
 
 
 class DatedTerms:
@@ -31,7 +35,7 @@ class DatedTerms:
         self, book: FactBook, config: Config, fleets: Sequence[str | None], start: datetime, end: datetime
     ) -> None:
         self._book = book
-        self._config = config
+        self.config = config
         self._fleets = fleets
         moments = {moment for fleet in fleets for kind in _KINDS for moment in book.changes(kind, fleet, start, end)}
         for kind in _OTHERS:
@@ -82,7 +86,7 @@ class DatedTerms:
         """The terms of a card in a fleet."""
         key = (state, fleet, card)
         if key not in self._terms:
-            self._terms[key] = fleet_terms(self._book, self._config, fleet, card, self._moments[state])
+            self._terms[key] = fleet_terms(self._book, self.config, fleet, card, self._moments[state])
         return self._terms[key]
 
     def _numbered(self, firsts: list[datetime]) -> list[int]:
@@ -117,6 +121,23 @@ class DatedTerms:
             self._book.value("zone", fleet, moment),
             tuple((currency, self._book.usd_per_unit(currency, moment)) for currency in sorted(currencies)),
         )
+
+
+_kept: WeakKeyDictionary[FactBook, OrderedDict[tuple[Any, ...], DatedTerms]] = WeakKeyDictionary()
+
+
+def dated_terms(
+    book: FactBook, config: Config, fleets: Sequence[str | None], start: datetime, end: datetime
+) -> DatedTerms:
+    """DatedTerms, those of the ranges that were asked for last kept with their book."""
+    kept = _kept.setdefault(book, OrderedDict())
+    asked = (tuple(fleets), start, end)
+    found = kept.get(asked)
+    if found is None or found.config is not config:
+        found = kept[asked] = DatedTerms(book, config, fleets, start, end)
+        while len(kept) > _MOST_KEPT:
+            kept.popitem(last=False)
+    return found
 
 
 def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, moment: datetime) -> Terms:

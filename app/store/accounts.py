@@ -6,9 +6,9 @@ knowledge, on which the rollups of use rest. Several reads of one moment of the 
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,9 +16,10 @@ from typing import Any
 import polars as pl
 
 from app.store.buckets import Buckets, Segment, Step, buckets
-from app.store.database import Store
+from app.store.kept import MOST_GROUPS, Block
+from app.store.moment import Moment
 from app.store.names import LABEL as LABEL
-from app.store.names import Names, Question
+from app.store.names import Names, Question, stamped
 from app.store.names import Reader as Reader
 from collectors.samples import LATENCY_METRICS, LatencyMetric
 
@@ -50,29 +51,6 @@ _MOVES = """
 """
 
 
-class _Moment:
-    """Reads that are repeated, as those of names are, are made once: the moment stays what it was."""
-
-    def __init__(self, query: Callable[[str, list[Any] | dict[str, Any]], pl.DataFrame]) -> None:
-        self._query = query
-        self._known: dict[tuple[Any, ...], pl.DataFrame] = {}
-
-    def query(self, sql: str, parameters: list[Any] | dict[str, Any] | None = None) -> pl.DataFrame:
-        if isinstance(parameters, dict):
-            return self._query(sql, parameters)
-        key = (sql, *(parameters or ()))
-        if key not in self._known:
-            self._known[key] = self._query(sql, parameters or [])
-        return self._known[key]
-
-
-@contextmanager
-def moment(store: Store) -> Iterator[Reader]:
-    """One moment of the store: what is committed meanwhile is not seen."""
-    with store.snapshot() as query:
-        yield _Moment(query)
-
-
 def use_rows(
     store: Reader,
     segments: Sequence[Segment],
@@ -88,8 +66,7 @@ def use_rows(
     by: node, gpu, replica (node, url and engine) or label:<name> add that key to the rows; any other adds none.
     fleet, model: only theirs (None: all).
     oldest_minute_us: minutes before it may be gone; hours stand in for them.
-    allocated: an engine was on the GPU; else model and replica_gpus are None. gpus: how many GPUs there were, at most
-    at one time where nodes change their fleets in between.
+    allocated: an engine was on the GPU; else model and replica_gpus are None.
     """
     scope = _Scope.of(store, segments, oldest_minute_us, by=by, known_at=known_at, fleet=fleet, model=model)
     return _use(scope) if scope else []
@@ -148,7 +125,7 @@ class _Scope:
         if not segments:
             return None
         start_us, end_us = min(start for _, start, _ in segments), max(end for _, _, end in segments)
-        names = Names.read(store, Question(**asked, start_us=start_us, end_us=end_us))
+        names = _names(store, Question(**asked, start_us=start_us, end_us=end_us))
         found = buckets(segments, names.changes(), oldest_minute_us)
         return cls(store, names, found) if found.steps else None
 
@@ -156,18 +133,41 @@ class _Scope:
     def question(self) -> Question:
         return self.names.question
 
-    def ask(self, statement: Callable[[Step], str], **lists: Any) -> pl.DataFrame:
+    def ask(self, statement: Callable[[Step], str], **lists: list[Any]) -> pl.DataFrame:
         """The rows of a statement about hours, and about minutes; each with the position of its piece.
 
         One statement for both would know nothing of the numbers that it sums, and sum them several times slower.
         """
-        frames = [self._rows(step, statement(step), lists) for step in self.buckets.steps]
-        return pl.concat(frames, how="vertical_relaxed").join(self.buckets.frame(), on="piece")
+        frames = [self._rows(step, statement, lists) for step in self.buckets.steps]
+        return pl.concat(frames, how="diagonal_relaxed").join(self.buckets.frame(), on="piece")
 
-    def _rows(self, step: Step, sql: str, lists: dict[str, Any]) -> pl.DataFrame:
-        """It gets the parameters that it names."""
-        given = step.parameters | lists
+    def _rows(self, step: Step, statement: Callable[[Step], str], lists: dict[str, list[Any]]) -> pl.DataFrame:
+        """By what is kept of them; of many things that are told apart nothing is."""
+        groups = max(len(set(ids)) for ids in lists.values())
+        if not isinstance(self.store, Moment) or groups > MOST_GROUPS:
+            return self._read(step, statement, lists)
+
+        def read(blocks: Iterable[Block]) -> pl.DataFrame:
+            return self._read(step.of_blocks(blocks), statement, lists)
+
+        blocks = step.blocks()
+        asked = repr((statement(step.of_blocks(blocks[:1])), lists))
+        what = hashlib.sha256(asked.encode()).digest()
+        rows = self.store.blocks(what, blocks, step.bucket, read)
+        return rows.join(step.pieces(), on=step.bucket).drop(step.bucket)
+
+    def _read(self, step: Step, statement: Callable[[Step], str], lists: dict[str, list[Any]]) -> pl.DataFrame:
+        """A statement gets the parameters that it names."""
+        sql, given = statement(step), step.parameters | lists
         return self.store.query(sql, {name: given[name] for name in set(_PARAMETER.findall(sql))})
+
+
+def _names(store: Reader, question: Question) -> Names:
+    """A moment knows them from an earlier one while nothing that they rest on has changed."""
+    if not isinstance(store, Moment):
+        return Names.read(store, question)
+    question, stamp = stamped(store, question)
+    return store.once((question, stamp), lambda: Names.read(store, question))
 
 
 def _sums(columns: Sequence[str], kind: str = "") -> str:
@@ -182,7 +182,6 @@ def _listed(rows: pl.DataFrame, keys: Sequence[str], *sums: pl.Expr) -> list[Row
 
 def _use(scope: _Scope) -> list[Row]:
     question = scope.question
-    gpus = scope.names.alike_gpus()
     columns = ("gpu_id", "engine_id", "replica_gpus", "sharers", *_USE)
     only_fleet = "true" if question.fleet is None else f"{_GPU} IS NOT NULL"
     only_model = "true" if question.model is None else f"{_MODEL} IS NOT NULL"
@@ -191,37 +190,36 @@ def _use(scope: _Scope) -> list[Row]:
         lambda step: (
             f"""
         SELECT
-            piece,
+            {step.place},
             {_GPU} AS gpu_id,
             {_MODEL} AS engine_id,
             replica_gpus,
             {_sums(_USE)},
-            max(sharers) > 1 AS shared,
-            {"1" if question.by == "gpu" else f"bit_count(bitstring_agg(one.gpu_id, 1, {len(gpus)}))"} AS gpus
+            max(sharers) > 1 AS shared
         FROM ({step.rows("gpu_use", columns)}) AS one
         WHERE {only_fleet} AND {only_model}
         GROUP BY ALL
         """
         ),
-        gpus=gpus,
-        models=scope.names.alike_models(),
+        gpus=scope.names.alike_gpus,
+        models=scope.names.alike_models,
     )
     engines = scope.names.engines.select("engine_id", "model", "url", "engine", "own_label")
     named = rows.join(scope.names.gpus, on="gpu_id").join(engines, on="engine_id", how="left")
     named = scope.names.place(named.with_columns(pl.col("engine_id").is_not_null().alias("allocated")))
     keys = ["position", "fleet", "model", "allocated", "gpu_name", "replica_gpus", *question.key]
-    return _listed(named, keys, pl.max("gpus"), pl.sum(*_USE), pl.col("shared").any(), pl.col("simulated").any())
+    return _listed(named, keys, pl.sum(*_USE), pl.col("shared").any(), pl.col("simulated").any())
 
 
 def _engines(scope: _Scope) -> list[Row]:
-    replicas = scope.names.replicas(scope.store)
+    replicas = scope.names.replicas
     # grain: one row per piece, engine that stands for those like it, and span of an engine that moved.
     moves = _moves(replicas)
     rows = scope.ask(
         lambda step: (
             f"""
         SELECT
-            piece,
+            {step.place},
             {_ENGINE} AS engine_id,
             {"span_us" if moves else "NULL::BIGINT AS span_us"},
             {_sums(_COUNTS, "::BIGINT")},
@@ -231,12 +229,13 @@ def _engines(scope: _Scope) -> list[Row]:
         GROUP BY ALL
         """
         ),
-        engines=scope.names.alike_engines(replicas),
+        engines=scope.names.alike_engines,
         **moves,
     )
+    by_gpu = scope.question.by == "gpu"
+    rows = _of_pieces(rows) if by_gpu else rows
     rows = rows.join(_kinds(replicas), on=["engine_id", "span_us"], how="left", nulls_equal=True)
-    if scope.question.by == "gpu":
-        rows = _each_gpu(rows)
+    rows = _each_gpu(rows) if by_gpu else rows
     named = scope.names.place(rows.join(scope.names.engines, on="engine_id"))
     keys = ["position", "fleet", "model", "gpu_name", "replica_gpus", *scope.question.key]
     is_unplaced = pl.col("uuids").is_null() & (pl.col("generated_tokens") > 0)
@@ -251,7 +250,7 @@ def _engines(scope: _Scope) -> list[Row]:
 
 
 def _latency(scope: _Scope, metric: int) -> list[Row]:
-    replicas = scope.names.replicas(scope.store)
+    replicas = scope.names.replicas
     by_gpu = scope.question.by == "gpu"
     columns = ("engine_id", "lower_us", "upper_us", "n")
     # grain: one row per piece, engine that stands for those like it, latency bucket and, by GPU, span of one that moved
@@ -262,7 +261,7 @@ def _latency(scope: _Scope, metric: int) -> list[Row]:
         lambda step: (
             f"""
         SELECT
-            piece,
+            {step.place},
             {"one.engine_id" if step.is_one_piece else _ENGINE} AS engine_id,
             {"span_us" if moves else "NULL::BIGINT AS span_us"},
             lower_us,
@@ -273,7 +272,7 @@ def _latency(scope: _Scope, metric: int) -> list[Row]:
         GROUP BY ALL
         """
         ),
-        engines=scope.names.alike_engines(replicas),
+        engines=scope.names.alike_engines,
         **moves,
     )
     if by_gpu:
@@ -299,6 +298,12 @@ def _kinds(replicas: pl.DataFrame) -> pl.DataFrame:
 def _uuids() -> pl.Expr:
     """The GPUs of a row's engine, a single None while they are not known."""
     return pl.when(pl.col("uuids").is_null()).then(pl.lit([None], pl.List(pl.String))).otherwise("uuids")
+
+
+def _of_pieces(rows: pl.DataFrame) -> pl.DataFrame:
+    """What an engine did in a piece as one row, however it was read: its counts are shared out in whole numbers."""
+    of_piece = rows.group_by("position", "piece", "piece_us", "engine_id", "span_us")
+    return of_piece.agg(*(_sum(name) for name in _COUNTS), pl.sum(*_SECONDS))
 
 
 def _each_gpu(rows: pl.DataFrame) -> pl.DataFrame:

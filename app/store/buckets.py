@@ -16,30 +16,33 @@ import polars as pl
 
 from app.store.gpu_rollup import HOUR_US
 from app.store.ingest import MINUTE_US
+from app.store.kept import Block
 
 # (position in the caller's list, start, end) in UTC microseconds. A position may have several; none overlap.
 Segment = tuple[int, int, int]
 # (start, end, piece): buckets that follow each other
 Run = tuple[int, int, int]
-_MINUTES = HOUR_US // MINUTE_US
+_HOURS, _MINUTES = 24, HOUR_US // MINUTE_US
 
 
 @dataclass(frozen=True)
 class Step:
     """The buckets of one length that are read: rows of <table>_hour or <table>_minute.
 
-    They are read by the ranges they lie in, so that a store skips the rest of its rows unseen.
+    They are read by the ranges they lie in, so that a store skips the rest of its rows unseen. apart: rows of different
+    buckets are told apart by their start, not by their piece alone.
     """
 
     name: Literal["hour", "minute"]
     length_us: int
     runs: Sequence[Run]
+    apart: bool = False
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What a statement with `rows` is given."""
         bounds = {f"{name}_{number}": us for number, run in enumerate(self._ranges()) for name, us in run.items()}
-        if self.is_one_piece:
+        if self.is_one_piece or self.apart:
             return bounds
         first_us = min(start for start, _, _ in self.runs) // HOUR_US * HOUR_US
         return bounds | {
@@ -49,19 +52,50 @@ class Step:
 
     @property
     def is_one_piece(self) -> bool:
-        return len({piece for _, _, piece in self.runs}) == 1
+        return not self.apart and len({piece for _, _, piece in self.runs}) == 1
+
+    @property
+    def bucket(self) -> str:
+        """The column of a bucket's start."""
+        return f"{self.name}_us"
+
+    @property
+    def place(self) -> str:
+        """The column by which rows are told apart."""
+        return self.bucket if self.apart else "piece"
+
+    def pieces(self) -> pl.DataFrame:
+        """One row per bucket: its start and its piece."""
+        pairs = [(us, piece) for start, end, piece in self.runs for us in range(start, end, self.length_us)]
+        return pl.DataFrame(pairs, schema={self.bucket: pl.Int64, "piece": pl.Int32}, orient="row")
+
+    def blocks(self) -> list[Block]:
+        """The days of its hours, or the hours of its minutes."""
+        length_us = self.length_us * (_HOURS if self.name == "hour" else _MINUTES)
+        starts = {
+            start
+            for span in self._ranges()
+            for start in range(span["from"] // length_us * length_us, span["to"], length_us)
+        }
+        return [(start, start + length_us) for start in sorted(starts)]
+
+    def of_blocks(self, blocks: Iterable[Block]) -> Step:
+        """All its buckets of blocks."""
+        return Step(self.name, self.length_us, [(start, end, 0) for start, end in blocks], apart=True)
 
     def rows(self, table: str, columns: Sequence[str], where: str = "true") -> str:
-        """A SELECT of columns with the piece and the end_us of their bucket."""
-        bucket = f"{self.name}_us"
+        """A SELECT of columns with the place and the end_us of their bucket."""
+        bucket = self.bucket
         ranges = " OR ".join(f"{bucket} >= $from_{n} AND {bucket} < $to_{n}" for n, _ in enumerate(self._ranges()))
         return f"""
-            SELECT {self._piece(bucket)} AS piece, {bucket} + {self.length_us} AS end_us, {", ".join(columns)}
+            SELECT {self._piece(bucket)} AS {self.place}, {bucket} + {self.length_us} AS end_us, {", ".join(columns)}
             FROM {table}_{self.name} WHERE ({ranges}) AND {where}
         """
 
     def _piece(self, bucket: str) -> str:
-        """Looked up by the bucket's place: far cheaper than a join."""
+        """Looked up by the bucket's number: far cheaper than a join."""
+        if self.apart:
+            return bucket
         if self.is_one_piece:
             return f"{self.runs[0][2]}::INTEGER"
         hour = f"({bucket} - $first_hour) // {HOUR_US} + 1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import polars as pl
 
 from app.errors import StoreBusy, StoreError
 from app.store.hub_file import read_hub_file
+from app.store.kept import Block, Kept
 from app.store.schema import migrate
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
@@ -24,6 +25,7 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 }
 
 Purpose = Literal["user", "demo"]
+Query = Callable[[str, list[Any] | dict[str, Any]], pl.DataFrame]
 
 
 class Store:
@@ -36,6 +38,7 @@ class Store:
         self.path = path
         self.benchmarks_revision = 0
         self.facts_revision = 0
+        self.kept = Kept()
 
     @classmethod
     def open(cls, path: Path, *, purpose: Purpose = "user") -> Store:
@@ -70,19 +73,30 @@ class Store:
             return frame
 
     @contextmanager
-    def snapshot(self) -> Iterator[Callable[[str, list[Any] | dict[str, Any]], pl.DataFrame]]:
+    def snapshot(self) -> Iterator[Query]:
         """Several reads of one moment, by the function that is given: what is committed meanwhile is not seen."""
+        with self.versioned_snapshot() as (query, _):
+            yield query
+
+    @contextmanager
+    def versioned_snapshot(self) -> Iterator[tuple[Query, Mapping[int, int]]]:
+        """A snapshot with the versions that its rollups have, see Kept."""
         with self._connection.cursor() as cursor:
-            cursor.execute("BEGIN")
-            yield lambda sql, parameters: cursor.sql(sql, params=parameters).pl()
+            with self.kept.versions() as versions:
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT 1 FROM store_purpose").fetchall()  # from here on it sees what it sees now
+            yield (lambda sql, parameters: cursor.sql(sql, params=parameters).pl()), versions
             cursor.execute("ROLLBACK")
 
     @contextmanager
-    def transaction(self, *, beside_ingest: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    def transaction(
+        self, *, beside_ingest: bool = False, rebuilds: Block | None = None
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A write: committed when the block ends, rolled back when anything in it raises.
 
         beside_ingest: goes on while samples are written, as rollups do: it sees the store as it was at its beginning,
-        and only touches tables that ingest does not, or rows of them that were there then.
+        and only touches tables that ingest does not, or rows of them that were there then. rebuilds: the span of time
+        whose minutes and hours it builds anew.
 
         DuckDB answers COMMIT without an error after a failed statement, though it keeps nothing. So an error inside the
         block leads to ROLLBACK and goes on to the caller, and one that the block has swallowed is found by a statement
@@ -94,7 +108,8 @@ class Store:
             try:
                 yield cursor
                 cursor.execute("SELECT 1")
-                cursor.execute("COMMIT")
+                with self.kept.changing(rebuilds) if rebuilds else nullcontext():
+                    cursor.execute("COMMIT")
             except BaseException:
                 _roll_back(cursor)
                 raise

@@ -7,12 +7,14 @@ grouped by a few small numbers, however large the store is, and named afterwards
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Protocol
 
 import polars as pl
 
+from app.facts.fields import FIRST_MOMENT
 from app.store.ingest import MINUTE_US
 from app.store.spans import FOREVER_US
 
@@ -31,6 +33,17 @@ _NODES = """
 _GPUS = "SELECT gpu_id, uuid AS gpu, name AS gpu_name, node_id FROM gpu ORDER BY gpu_id"
 _ENGINES = """
     SELECT engine_id, model, node_id, url, label AS engine, {label} AS own_label FROM engine ORDER BY engine_id
+"""
+# one row: numbers that change with any row that names are read from
+_STAMP = """
+    SELECT
+        (SELECT max(known_at) FROM node_fleet WHERE known_at <= $1) AS last_known_at,
+        (SELECT bit_xor(hash(node_id, epoch_us(valid_from), epoch_us(known_at), fleet)) FROM node_fleet) AS fleets,
+        (SELECT bit_xor(hash(node_id, name, simulated)) FROM node) AS nodes,
+        (SELECT bit_xor(hash(node_id, labels)) FROM node_state) AS labels,
+        (SELECT bit_xor(hash(gpu_id, uuid, name, node_id)) FROM gpu) AS gpus,
+        (SELECT bit_xor(hash(engine_id, model, node_id, url, label, labels)) FROM engine) AS engines,
+        (SELECT bit_xor(hash(engine_id, epoch_us(valid_from), epoch_us(known_at), uuids)) FROM engine_gpus) AS held
 """
 _OF_NAME = "CAST(labels::JSON AS MAP(VARCHAR, VARCHAR))[$1]"
 # grain: one row per engine and moment of a change: the GPUs from then on, as was known last; NULL: not known
@@ -80,6 +93,7 @@ class Names:
     nodes: pl.DataFrame
     gpus: pl.DataFrame
     engines: pl.DataFrame
+    engine_gpus: pl.DataFrame
 
     @classmethod
     def read(cls, store: Reader, question: Question) -> Names:
@@ -89,7 +103,7 @@ class Names:
         fleets = pl.concat([nodes.select("node_id", *since), known]).sort("node_id", "from_us")
         until = pl.col("from_us").shift(-1).over("node_id").fill_null(FOREVER_US).alias("to_us")
         engines = _labelled(store, _ENGINES, question.label)
-        return cls(question, fleets.with_columns(until), nodes, store.query(_GPUS), engines)
+        return cls(question, fleets.with_columns(until), nodes, store.query(_GPUS), engines, store.query(_ENGINE_GPUS))
 
     def changes(self) -> list[int]:
         """Moments within the time that is read at which a node changes its fleet."""
@@ -97,15 +111,15 @@ class Names:
         moments = changed["from_us"].unique().to_list()
         return [moment for moment in moments if self.question.start_us < moment < self.question.end_us]
 
-    def replicas(self, store: Reader) -> pl.DataFrame:
+    @cached_property
+    def replicas(self) -> pl.DataFrame:
         """A row per engine and span of time on the same GPUs: uuids, gpu_name, replica_gpus; None while not known.
 
         span_us: when it began, of an engine that had several in the time that is read. See ENGINE_SPANS.
         """
         start_us, end_us = self.question.start_us, self.question.end_us
         spans = (
-            store.query(_ENGINE_GPUS)
-            .sort("engine_id", "from_us")
+            self.engine_gpus.sort("engine_id", "from_us")
             .with_columns(pl.col("from_us") // MINUTE_US * MINUTE_US, pl.col("uuids").list.unique().list.sort())
             .with_columns(pl.col("from_us").shift(-1).over("engine_id").fill_null(FOREVER_US).alias("to_us"))
             .filter(pl.col("from_us") < pl.col("to_us"), pl.col("from_us") < end_us, pl.col("to_us") > start_us)
@@ -123,6 +137,7 @@ class Names:
             pl.when(pl.col("gpu_name") != "").then("gpu_name"),
         )
 
+    @cached_property
     def alike_gpus(self) -> list[int | None]:
         """For each GPU's id from 1 on the one that stands for it; None for one that is not asked for.
 
@@ -132,17 +147,19 @@ class Names:
         apart = {"node": ["node_id"], "replica": ["node_id"], "gpu": ["gpu_id"]}.get(self.question.by, ["node_label"])
         return _firsts(cards, "gpu_id", ["history", "gpu_name", "simulated", *apart])
 
+    @cached_property
     def alike_models(self) -> list[int | None]:
         """The same for engines by what they serve: the rest is told by the GPU that they are on."""
         apart = ["engine_id"] if self.question.by == "replica" else ["own_label"]
         return _firsts(self._asked_engines(), "engine_id", ["model", *apart])
 
-    def alike_engines(self, replicas: pl.DataFrame) -> list[int | None]:
+    @cached_property
+    def alike_engines(self) -> list[int | None]:
         """The same for engines by all that is told of them; one that moved, or whose GPUs are not known, is alone."""
         is_alone = pl.col("span_us").is_not_null() | pl.col("uuids").is_null()
         engines = (
             self._asked_engines()
-            .join(replicas.unique("engine_id", keep="first"), on="engine_id", how="left")
+            .join(self.replicas.unique("engine_id", keep="first"), on="engine_id", how="left")
             .join(self.nodes, on="node_id")
             .join(self._histories(), on="node_id")
             .with_columns(pl.when(is_alone).then("engine_id").alias("alone"))
@@ -174,6 +191,12 @@ class Names:
         told = (pl.col("fleet") == fleet).any() if fleet is not None else pl.lit(value=True)
         found = spans.group_by("node_id").agg(since.str.join("\n").alias("history"), told.alias("is_asked"))
         return found.filter("is_asked")
+
+
+def stamped(store: Reader, question: Question) -> tuple[Question, tuple[Any, ...]]:
+    """The question as of the last membership that it knows, and a stamp that changes when its names do."""
+    row = store.query(_STAMP, [question.known_at]).row(0, named=True)
+    return replace(question, known_at=row.pop("last_known_at") or FIRST_MOMENT), tuple(row.values())
 
 
 def _labelled(store: Reader, sql: str, label: str | None) -> pl.DataFrame:

@@ -116,7 +116,7 @@ def _roll_up(store: Store, subject: _Subject, settled_us: int, oldest_raw_us: in
         return 0
     first, last = _bounds(due)
     key = subject.key
-    with store.transaction(beside_ingest=True) as connection:
+    with store.transaction(beside_ingest=True, rebuilds=(first, last + MINUTE_US)) as connection:
         connection.register("due", due)
         connection.execute(_touched(subject), [-(-oldest_raw_us // MINUTE_US) * MINUTE_US])
         connection.execute(_touched_hours(key), [oldest_minute_us])

@@ -320,7 +320,7 @@ def roll_up_use(store: Store, settled_us: int, oldest_minute_us: int) -> int:
     if due.is_empty():
         return 0
     first, end = int(due["hour_us"][0]), int(due["hour_us"][-1]) + HOUR_US
-    with store.transaction(beside_ingest=True) as connection:
+    with store.transaction(beside_ingest=True, rebuilds=(first, end)) as connection:
         connection.register("due", due)
         connection.execute(_HOURS, [over_us, oldest_minute_us])
         _rebuild(connection, first, end, settled_us)

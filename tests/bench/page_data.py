@@ -76,7 +76,7 @@ class _Listening:
 
 
 def pages() -> list[Line]:
-    """A store with three, then six hours of samples; VictoriaMetrics with the hours of the same GPUs."""
+    """A store with three, then six hours of samples; VictoriaMetrics with scrapes of the same GPUs."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         store = build(folder / "bench.duckdb")
@@ -146,7 +146,8 @@ def _by_promql(folder: Path, store: Store) -> Line:
             peer = Peer(server[0], store)
             peer_by_day(peer)
             theirs = statistics.median(_ms(lambda: peer_by_day(peer)) for _ in range(TIMES))
-            note = f"{peer.samples / 1e6:.1f} M samples there, one an hour; answers differ by {peer.difference():.0e}"
+            scrapes = f"{peer.samples / 1e6:.0f} M samples there, a scrape a minute"
+            note = f"{scrapes}; answers differ by {peer.difference():.0e}"
     return Line("tokens, joules and dollars by fleet and day, 30 days", ours, "ms", "<= 0.1 x", theirs,
                 "VictoriaMetrics", note)  # fmt: skip
 

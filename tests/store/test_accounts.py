@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.store.accounts import engine_rows, latency_rows, moment, use_rows
+from app.store.accounts import engine_rows, latency_rows, use_rows
 from app.store.buckets import Segment, buckets
 from app.store.database import Store
+from app.store.moment import moment
 from tests.batches import CARD, DAY, HOUR, MINUTE, SECOND, T0, Clock, Row, at, batch, engine, gpu, put, uuid_of, writing
 from tests.store.test_rollup import AFTER, _operators, roll_up_all
 
@@ -90,14 +91,14 @@ def two_fleets(store: Store) -> Store:
 def test_a_row_per_fleet_and_model_with_what_its_gpus_did(two_fleets: Store) -> None:
     """big: 2 GPUs x 60 x 300 W x 60 s = 2.16 MJ an hour; small: 1.08 MJ with no engine on it and 0.72 MJ."""
     rows = uses(two_fleets, hours(0, 1), hours(1, 2, position=1))
-    names = ("position", "fleet", "model", "allocated", "gpu_name", "replica_gpus", "gpus", "used_s", "provisioned_s")
+    names = ("position", "fleet", "model", "allocated", "gpu_name", "replica_gpus", "used_s", "provisioned_s")
     assert [tuple(row[name] for name in names) for row in rows] == [
-        (0, "big", "m-wide", True, CARD, 2, 2, 7200, 7200),
-        (0, "small", "m-small", True, RTX, 1, 1, 3600, 3600),
-        (0, "small", None, False, RTX, None, 1, 0, 3600),
-        (1, "big", None, False, CARD, None, 2, 0, 7200),
-        (1, "small", "m-small", True, RTX, 1, 1, 3600, 3600),
-        (1, "small", None, False, RTX, None, 1, 0, 3600),
+        (0, "big", "m-wide", True, CARD, 2, 7200, 7200),
+        (0, "small", "m-small", True, RTX, 1, 3600, 3600),
+        (0, "small", None, False, RTX, None, 0, 3600),
+        (1, "big", None, False, CARD, None, 0, 7200),
+        (1, "small", "m-small", True, RTX, 1, 3600, 3600),
+        (1, "small", None, False, RTX, None, 0, 3600),
     ]
     assert [round(row["known_j"]) for row in rows] == [2_160_000, 720_000, 360_000] * 2
     assert [row["idle_j"] for row in rows] == pytest.approx([0, 0, 360_000, 2_160_000, 0, 360_000])
@@ -261,7 +262,7 @@ def test_minutes_that_are_gone_are_read_from_hours_where_they_begin(two_fleets: 
 
 def test_segments_of_one_position_count_together(two_fleets: Store) -> None:
     rows = uses(two_fleets, (3, T0, T0 + 10 * MINUTE), (3, T0 + 50 * MINUTE, T0 + 70 * MINUTE), fleet="small")
-    assert {(row["position"], row["provisioned_s"], row["gpus"]) for row in rows} == {(3, 1800, 1)}
+    assert {(row["position"], row["provisioned_s"]) for row in rows} == {(3, 1800)}
 
 
 def test_no_time_has_no_rows(two_fleets: Store) -> None:
