@@ -52,6 +52,8 @@ _ENGINE_GPUS = """
     FROM engine_gpus GROUP BY ALL
 """
 
+Stamp = tuple[Any, ...]
+
 
 class Reader(Protocol):
     """What rows are read from: a Store, or a moment of it."""
@@ -193,10 +195,15 @@ class Names:
         return found.filter("is_asked")
 
 
-def stamped(store: Reader, question: Question) -> tuple[Question, tuple[Any, ...]]:
-    """The question as of the last membership that it knows, and a stamp that changes when its names do."""
-    row = store.query(_STAMP, [question.known_at]).row(0, named=True)
-    return replace(question, known_at=row.pop("last_known_at") or FIRST_MOMENT), tuple(row.values())
+def stamped(store: Reader, question: Question) -> tuple[Question, Stamp]:
+    """The question as of the last membership that it knows, and the stamp of its names."""
+    row = store.query(_STAMP, [question.known_at]).row(0)
+    return replace(question, known_at=row[0] or FIRST_MOMENT), row[1:]
+
+
+def stamp(store: Reader) -> Stamp:
+    """It changes with any row that names are read from."""
+    return store.query(_STAMP, [FIRST_MOMENT]).row(0)[1:]
 
 
 def _labelled(store: Reader, sql: str, label: str | None) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import polars as pl
 from app.store.gpu_rollup import HOUR_US
 from app.store.kept import Block
 from app.store.moment import Moment
-from app.store.names import Reader
+from app.store.names import Reader, stamp
 from app.store.spans import REPLICA_SPANS
 
 # An hour says something about a rate when its engine worked for so long.
@@ -62,4 +62,4 @@ def _hours(store: Reader, start_us: int, end_us: int) -> pl.DataFrame:
         return store.query(_BEST, [days[0][0], days[-1][1]])
 
     days = [(day_us, day_us + DAY_US) for day_us in range(start_us // DAY_US * DAY_US, end_us, DAY_US)]
-    return store.blocks("best rates", days, "hour_us", read)
+    return store.blocks(("best rates", stamp(store)), days, "hour_us", read)
