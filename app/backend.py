@@ -27,7 +27,7 @@ from app.answers.owning import rent_or_own
 from app.answers.power_load import power_load
 from app.answers.price_changes import price_changes
 from app.answers.query import AccountQuery
-from app.answers.runs import Assume, account_runs, run_row
+from app.answers.runs import Assume, Present, account_runs, run_row
 from app.answers.split import default_demand, recommend_split, split_as_json, starting_knobs
 from app.answers.split_today import split_today
 from app.answers.study import study_findings
@@ -39,7 +39,9 @@ from app.reports.request import Request
 from app.reports.runs import run_by_hand, schedules_as_json, written_file
 from app.split.demand import Demand
 from app.store.benchmarks import Added, add_runs, read_runs
+from app.store.choices import fleet_cards
 from app.store.database import Store
+from app.store.facts import fact_book
 from app.store.hub_file import read_hub_file
 from app.store.tokens import Scope, create_token, list_tokens, revoke_token
 from collectors.benchmark import facts_csv
@@ -55,7 +57,7 @@ class Backend(Protocol):
 
     def run_rows(self, *, model: str | None, gpu: str | None, assume: Assume) -> list[dict[str, Any]]: ...
 
-    def split(self, demand: Demand) -> dict[str, Any]: ...
+    def split(self, demand: Demand | None) -> dict[str, Any]: ...
 
     def health(self) -> dict[str, Any]: ...
 
@@ -105,20 +107,25 @@ class LocalBackend:
     def run_rows(
         self, *, model: str | None = None, gpu: str | None = None, assume: Assume = "corrected"
     ) -> list[dict[str, Any]]:
-        accounts = account_runs(self.runs(), self.config, model=model, gpu=gpu, assume=assume)
+        now = datetime.now(UTC)
+        present = Present(fact_book(self.store), self.config, now, fleet_cards(self.store, now))
+        accounts = account_runs(self.runs(), present, model=model, gpu=gpu, assume=assume)
         return [run_row(account) for account in accounts]
 
     def study(self) -> dict[str, Any] | None:
         return study_findings(self.runs())
 
     def default_demand(self) -> Demand:
-        return default_demand(self.config)
+        return default_demand(self.config, fact_book(self.store), datetime.now(UTC))
 
     def knobs(self) -> dict[str, float | None]:
         return starting_knobs(self.default_demand(), self.config)
 
-    def split(self, demand: Demand) -> dict[str, Any]:
-        return split_as_json(recommend_split(demand, self.runs(), self.config))
+    def split(self, demand: Demand | None = None) -> dict[str, Any]:
+        """Of the configured demand where none is given."""
+        book, now = fact_book(self.store), datetime.now(UTC)
+        asked = demand or default_demand(self.config, book, now)
+        return split_as_json(recommend_split(asked, self.runs(), self.config, book, now))
 
     def health(self) -> dict[str, Any]:
         return health(self.store, datetime.now(UTC))
@@ -233,8 +240,9 @@ class HubBackend:
         rows: list[dict[str, Any]] = self._call("GET", "/api/v1/runs", params=_given(wanted))["runs"]
         return rows
 
-    def split(self, demand: Demand) -> dict[str, Any]:
-        answer: dict[str, Any] = self._call("POST", "/api/v1/split", json=demand.model_dump(by_alias=True, mode="json"))
+    def split(self, demand: Demand | None = None) -> dict[str, Any]:
+        body = demand and demand.model_dump(by_alias=True, mode="json")
+        answer: dict[str, Any] = self._call("GET" if demand is None else "POST", "/api/v1/split", json=body)
         return answer
 
     def health(self) -> dict[str, Any]:

@@ -13,9 +13,8 @@ import platformdirs
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from app.accounting.carbon import GridFactor
-from app.accounting.cost import Rate
 from app.errors import ConfigError, UnknownName
-from app.facts.kinds import ANY_FLEET, USD, ZoneFact
+from app.facts.kinds import ANY_FLEET, ZoneFact
 from app.facts.kinds import Pue as PueFact
 from app.facts.settings import (
     ExchangeRateSettings,
@@ -201,13 +200,6 @@ class Config(Strict):
         )  # fmt: skip
         of_fleets = (fact for fleet in self.fleet for fact in fleet.facts())
         return [*self.defaults.facts(), *of_fleets, *(one.fact() for one in dated)]
-
-    def rate(self, fleet: Fleet) -> Rate | None:
-        """What a fleet's price in this file is in US dollars; None without one."""
-        if fleet.price is None:
-            return None
-        rates = {one.currency: one.usd_per_unit for one in self.exchange_rate} | {USD: 1.0}
-        return fleet.price.rate(fleet.name, rates.get(fleet.price.currency))
 
     def host_w_per_gpu(self, fleet: str | None) -> float:
         """Power of a host for each of its GPUs."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 MISSING = "–"
 
 
@@ -12,6 +15,20 @@ def number(value: float | None, digits: int = 2) -> str:
 
 def usd(value: float | None, digits: int = 2) -> str:
     return MISSING if value is None else f"${value:,.{digits}f}"
+
+
+def gpu_price(usd_per_gpu_hour: float | None, usd_per_kwh: float | None) -> str:
+    """E.g. $2.00/h; $0.05/h + $0.300/kWh for a GPU that one owns."""
+    electricity = f" + {usd(usd_per_kwh, 3)}/kWh" if usd_per_kwh is not None else ""
+    return f"{usd(usd_per_gpu_hour)}/h{electricity}"
+
+
+def fleet_prices(prices: Mapping[str, Mapping[str, Any]]) -> str:
+    """The prices of a split, each with its source."""
+    return "; ".join(
+        f"{fleet} {gpu_price(price['usd_per_gpu_hour'], price['usd_per_kwh'])} ({price['source']})"
+        for fleet, price in prices.items()
+    )
 
 
 def percent(share: float | None, digits: int = 0) -> str:

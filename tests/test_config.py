@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,9 +15,12 @@ from pydantic import BaseModel
 
 from app import config as config_module
 from app.accounting.cost import Rate
+from app.answers.terms import planned_rate
 from app.commands.agent import agent_settings
 from app.config import Config, Fleet, OwnedPrice, RentedPrice, load_config, store_path
 from app.errors import ConfigError, UnknownName, WattmixError
+from app.facts.book import FactBook
+from app.facts.settings import changes
 from app.reference.tables import checkout_folder, data_folder, in_checkout
 from tests.conftest import ROOT
 
@@ -31,6 +35,14 @@ def written(folder: Path, text: str) -> Path:
 
 def fleet(name: str, gpu: str, *lines: str) -> str:
     return "\n".join(["[[fleet]]", f"name = {name!r}", f"gpu = {gpu!r}", *lines, ""])
+
+
+def rate_of(config: Config, fleet_name: str) -> Rate:
+    """What the price of a fleet of this file is, once it is a fact."""
+    now = datetime(2026, 12, 1, tzinfo=UTC)
+    rate = planned_rate(FactBook(changes([], config.facts(), now)), fleet_name, now)
+    assert rate is not None
+    return rate
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:
@@ -73,10 +85,9 @@ def test_the_walk_over_the_code_sees_both_price_plans() -> None:
 def test_the_example_loads_with_what_it_says() -> None:
     config = load_config(EXAMPLE)
     owned = config.fleet[1]
-    rates = {fleet.name: config.rate(fleet) for fleet in config.fleet}
+    rates = {fleet.name: rate_of(config, fleet.name) for fleet in config.fleet}
     assert rates["h100"] == Rate(2.0, "user", "wattmix.toml, fleet h100")
     # (2200 - 400) USD / (4 x 8760 h) + 0.02 USD/h = 0.07137 USD/h, electricity on top
-    assert rates["rtx4090"] is not None and rates["home"] is not None
     assert rates["rtx4090"].usd_per_gpu_hour == pytest.approx(0.071370, abs=5e-7)
     assert rates["rtx4090"].tariff_usd_per_kwh == 0.16
     # 900 EUR / (3 x 8760 h) x 1.08 USD/EUR = 0.036986 USD/h
@@ -393,11 +404,15 @@ def test_engines_of_the_hub_appear_under_their_node_and_those_of_the_agent_reach
 
 
 def test_a_rented_price_has_no_tariff_and_an_owned_one_has() -> None:
-    rented = RentedPrice(plan="rented", per_gpu_hour=0).rate("a", 1.0)
+    prices = (
+        RentedPrice(plan="rented", per_gpu_hour=0),
+        OwnedPrice(plan="owned", purchase=8760, life_years=1, tariff={"per_kwh": 0.2}),
+    )
+    config = Config(fleet=tuple(Fleet(name=price.plan, gpu="L4", price=price) for price in prices))
+    rented, owned = rate_of(config, "rented"), rate_of(config, "owned")
     assert (rented.usd_per_gpu_hour, rented.tariff_usd_per_kwh, rented.method) == (0.0, None, "user")
-    owned = OwnedPrice(plan="owned", purchase=8760, life_years=1, tariff={"per_kwh": 0.2}).rate("b", 1.0)
     assert (owned.usd_per_gpu_hour, owned.tariff_usd_per_kwh, owned.method) == (1.0, 0.2, "user")
-    assert "fleet b" in owned.source
+    assert owned.source == "wattmix.toml, fleet owned (owned)"
 
 
 def test_relative_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path) -> None:
@@ -427,12 +442,10 @@ def test_a_price_named_in_dollars_is_not_in_another_currency(tmp_path: Path) -> 
 def test_a_price_in_a_currency_without_a_rate_is_not_known_in_dollars(tmp_path: Path) -> None:
     euros = fleet("a", "L4", "price = {plan = 'rented', currency = 'EUR', per_gpu_hour = 2}")
     config = load_config(written(tmp_path, euros))
-    rate = config.rate(config.fleet[0])
-    assert rate is not None
-    assert (rate.usd_per_gpu_hour, rate.reason) == (None, "no exchange rate for EUR")
+    rate = rate_of(config, "a")
+    assert (rate.usd_per_gpu_hour, rate.reason) == (None, "no exchange rate for EUR on 2026-12-01")
     config = load_config(written(tmp_path, euros + "[[exchange_rate]]\ncurrency = 'EUR'\nusd_per_unit = 1.1\n"))
-    rate = config.rate(config.fleet[0])
-    assert rate is not None and rate.usd_per_gpu_hour == pytest.approx(2.2)
+    assert rate_of(config, "a").usd_per_gpu_hour == pytest.approx(2.2)
 
 
 @pytest.mark.parametrize(

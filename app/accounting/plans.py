@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from app import units
@@ -67,11 +68,7 @@ class Tariff:
 
     def mean_per_kwh(self) -> float:
         """The mean over the minutes of a week whose days all have 24 hours."""
-        minutes = ((weekday, minute) for weekday in range(7) for minute in range(MINUTES_PER_DAY))
-        prices = [
-            next((rule.per_kwh for rule in self.rules if rule.holds(*moment)), self.per_kwh) for moment in minutes
-        ]
-        return math.fsum(prices) / len(prices)
+        return _mean_per_kwh(self)
 
     def _changes_at(self, moment: datetime) -> bool:
         return self.price_at(moment) != self.price_at(moment - _JUST_BEFORE)
@@ -86,6 +83,16 @@ class Tariff:
                 for fold in (0, 1):
                     yield datetime.combine(day, clock, zone).replace(fold=fold).astimezone(UTC)
         yield from _clock_changes(zone, start, end)
+
+
+@lru_cache(maxsize=256)
+def _mean_per_kwh(tariff: Tariff) -> float:
+    """Computed once: a page asks it for each of hundreds of runs."""
+    minutes = ((weekday, minute) for weekday in range(7) for minute in range(MINUTES_PER_DAY))
+    prices = [
+        next((rule.per_kwh for rule in tariff.rules if rule.holds(*moment)), tariff.per_kwh) for moment in minutes
+    ]
+    return math.fsum(prices) / len(prices)
 
 
 def owned_rate_per_hour(purchase: float, residual: float, life_years: float, fixed_per_hour: float = 0.0) -> float:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from app.accounting import study
 from app.accounting.carbon import GridFactor
 from app.accounting.run import RunAccount, RunAssumptions, account_run
+from app.answers.terms import fleet_site, planned_rate
 from app.config import Config
 from app.errors import UnknownName
+from app.facts.book import FactBook
 from app.reference.gpus import find_gpu, same_gpu
 from app.reference.prices import list_price
 from app.split.options import same_model
@@ -20,28 +24,46 @@ from collectors.benchmark.run import BenchmarkRun, Latency
 Assume = Literal["corrected", "study"]
 
 
-def assumptions_for(run: BenchmarkRun, config: Config, assume: Assume = "corrected") -> RunAssumptions:
+@dataclass(frozen=True)
+class Present:
+    """By what runs are priced: a run says what a replica can do, and the facts in force now what that would cost.
+
+    cards: fleets with the cards of their nodes.
+    """
+
+    book: FactBook
+    config: Config
+    now: datetime
+    cards: Sequence[tuple[str, str]] = ()
+
+    def fleet_of(self, gpu_name: str) -> str | None:
+        """The first fleet of wattmix.toml whose `gpu` matches, else the first by name that has such cards."""
+        fleet = self.config.fleet_of_gpu(gpu_name)
+        if fleet is not None:
+            return fleet.name
+        return next((name for name, card in sorted(self.cards) if same_gpu(card, gpu_name)), None)
+
+
+def assumptions_for(run: BenchmarkRun, present: Present, assume: Assume = "corrected") -> RunAssumptions:
     """What the run's file does not say. `study`: the published study's 700 W H100, 242 g/kWh and PUE 1.
 
-    Otherwise the fleet of wattmix.toml whose GPU pattern matches, else the list price of the run's day, the card's
-    own TDP and the default zone.
+    Otherwise price, PUE and zone in force now of the fleet of such GPUs, else the list price of the run's day, the
+    card's own TDP and what holds for GPUs of no fleet.
     """
-    fleet = config.fleet_of_gpu(run.gpu_name)
+    fleet = present.fleet_of(run.gpu_name)
     on = run.recorded_at.date() if run.recorded_at else None
-    rate = (config.rate(fleet) if fleet else None) or list_price(run.gpu_name, on)
+    rate = planned_rate(present.book, fleet, present.now) or list_price(run.gpu_name, on)
     spec = find_gpu(run.gpu_name)
     tdp_w = spec.tdp_w if spec else None
     if assume == "study":
         known = [watts for name, watts in study.STUDY_TDP_W.items() if same_gpu(name, run.gpu_name)]
         return RunAssumptions(rate, known[0] if known else tdp_w, study.STUDY_GRID, study.PUE)
-    zone = fleet.zone if fleet and fleet.zone else config.defaults.zone
-    pue = fleet.pue if fleet else config.defaults.pue
-    return RunAssumptions(rate, tdp_w, config.grid_factor(zone), pue)
+    return RunAssumptions(rate, tdp_w, *fleet_site(present.book, present.config, fleet, present.now))
 
 
 def account_runs(
     runs: Sequence[BenchmarkRun],
-    config: Config,
+    present: Present,
     *,
     model: str | None = None,
     gpu: str | None = None,
@@ -54,7 +76,7 @@ def account_runs(
     on_gpu = [run for run in chosen if gpu is None or same_gpu(gpu, run.gpu_name)]
     if gpu is not None and not on_gpu:
         raise UnknownName(f"no run on GPU {gpu!r}; the store has: {_names(run.gpu_name for run in chosen)}")
-    return [account_run(run, assumptions_for(run, config, assume)) for run in on_gpu]
+    return [account_run(run, assumptions_for(run, present, assume)) for run in on_gpu]
 
 
 def _names(names: Any) -> str:
@@ -92,6 +114,7 @@ def run_row(account: RunAccount) -> dict[str, Any]:
         "energy_method": account.energy_j.method,
         "g_per_mtok": account.g_per_mtok.value,
         "usd_per_gpu_hour": assumptions.rate.usd_per_gpu_hour,
+        "usd_per_kwh": assumptions.rate.tariff_usd_per_kwh,
         "price_source": assumptions.rate.source,
         "tdp_w": assumptions.tdp_w,
         "grid": grid_label(assumptions.grid, assumptions.pue),
@@ -138,4 +161,5 @@ def rows_as_csv(rows: Sequence[dict[str, Any]]) -> str:
 
 def _columns() -> list[str]:
     nothing = BenchmarkRun("none", None, "none", 1, None, None, None, 1, 0, 1.0, 0, 0, {}, None, "", 0, 1)
-    return list(run_row(account_run(nothing, assumptions_for(nothing, Config()))))
+    present = Present(FactBook([]), Config(), datetime.now(UTC))
+    return list(run_row(account_run(nothing, assumptions_for(nothing, present))))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from app.answers.offers import at_prices_in_force, prices_as_json, with_all_prices
 from app.config import Config, read_toml
 from app.errors import DemandError, UnknownName
+from app.facts.book import FactBook
 from app.reference.gpus import display_name, find_gpu, same_gpu
 from app.reference.tables import data_folder
 from app.split.answer import Pool, Share, SplitAnswer
@@ -24,9 +27,10 @@ def read_demand(path: Path) -> Demand:
     return parse_demand(read_toml(path), str(path))
 
 
-def default_demand(config: Config) -> Demand:
-    """The demand named in wattmix.toml, else the shipped example."""
-    return read_demand(Path(config.split.demand) if config.split.demand else data_folder() / "demand.example.toml")
+def default_demand(config: Config, book: FactBook, now: datetime) -> Demand:
+    """The demand named in wattmix.toml, else the shipped example, at the prices in force of the fleets it names."""
+    path = Path(config.split.demand) if config.split.demand else data_folder() / "demand.example.toml"
+    return at_prices_in_force(read_demand(path), book, now)
 
 
 def starting_knobs(demand: Demand, config: Config) -> dict[str, float | None]:
@@ -37,8 +41,11 @@ def starting_knobs(demand: Demand, config: Config) -> dict[str, float | None]:
     return start
 
 
-def recommend_split(demand: Demand, runs: Sequence[BenchmarkRun], config: Config) -> Recommendation:
+def recommend_split(
+    demand: Demand, runs: Sequence[BenchmarkRun], config: Config, book: FactBook, now: datetime
+) -> Recommendation:
     """The recommendation for `demand` over the runs of its models on its fleets' GPUs."""
+    demand = with_all_prices(demand, book, now)
     options: list[Option] = []
     for offer in demand.fleets:
         fleet = _fleet(offer, demand, config)
@@ -109,6 +116,7 @@ def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
             "max_utilisation": solve.max_utilisation,
             "carbon_usd_per_t": solve.carbon_usd_per_t,
             "small_samples": solve.small_samples,
+            "prices": prices_as_json(demand),
             "carbon": {pool.option.fleet.name: pool.option.fleet.carbon_label for pool in answer.pools},
         },
         "solver": {

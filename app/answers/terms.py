@@ -10,14 +10,26 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from app.accounting.carbon import GridFactor
+from app.accounting.cost import Rate
 from app.accounting.figure import Method
 from app.accounting.periods import Period
+from app.accounting.plans import usd
 from app.accounting.segments import Segment, cut, edges_of
 from app.accounting.terms import Terms
 from app.config import Config
 from app.errors import UnknownName
 from app.facts.book import FactBook
-from app.facts.kinds import Kind, LatencySlo, OwnedPrice, Pue, RentedPrice, ZoneFact
+from app.facts.fact import Fact
+from app.facts.kinds import (
+    FlatTariff,
+    Kind,
+    LatencySlo,
+    OwnedPrice,
+    Pue,
+    RentedPrice,
+    TimeOfUseTariff,
+    ZoneFact,
+)
 from app.reference.prices import list_price, list_prices
 
 _KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone")
@@ -142,16 +154,14 @@ def dated_terms(
 
 def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, moment: datetime) -> Terms:
     """The terms in force at a moment: the fleet's own price, else the list price of the day."""
-    pue, zone = book.value("pue", fleet, moment), book.value("zone", fleet, moment)
-    grid = _grid(config, zone.zone if isinstance(zone, ZoneFact) else config.defaults.zone)
-    pue_number = pue.pue if isinstance(pue, Pue) else config.defaults.pue
+    grid, pue_number = fleet_site(book, config, fleet, moment)
     host_w = config.host_w_per_gpu(fleet)
     price = book.at("price", fleet, moment)
     if price is None or not isinstance(price.value, RentedPrice | OwnedPrice):
         rate = list_price(card, moment.date())
         return Terms(rate.usd_per_gpu_hour, rate.method, rate.source, grid, pue_number, host_w, rate.reason)
     hourly, reason = _in_usd(book, price.value.per_gpu_hour, price.value.currency, moment)
-    source = f"{price.source}, fleet {fleet}"
+    source = _source(price, fleet)
     method: Method = "user"
     if isinstance(price.value, RentedPrice):
         increment_s = price.value.billing_increment_s
@@ -160,7 +170,7 @@ def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, mo
     return Terms(
         usd_per_gpu_hour=hourly if price.value.serves(moment) else 0.0,
         method=method,
-        source=f"{source} (owned)",
+        source=source,
         grid=grid,
         pue=pue_number,
         host_w=host_w,
@@ -169,6 +179,44 @@ def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, mo
         usd_per_kwh=usd_per_kwh,
         no_tariff=no_tariff,
     )
+
+
+def planned_rate(book: FactBook, fleet: str | None, moment: datetime) -> Rate | None:
+    """The fleet's own price in force at a moment, to plan with; None without one.
+
+    So it does not hang on the hour in which it is asked: a tariff by the clock counts at the mean of its week, and
+    owned GPUs cost the same before they serve and once they are retired.
+    """
+    price = book.at("price", fleet, moment)
+    if price is None or not isinstance(price.value, RentedPrice | OwnedPrice):
+        return None
+    hourly, reason = _in_usd(book, price.value.per_gpu_hour, price.value.currency, moment)
+    source = _source(price, fleet)
+    if isinstance(price.value, RentedPrice):
+        return Rate(hourly, "user", source, reason=reason)
+    usd_per_kwh, no_tariff = _mean_tariff(book, fleet, moment)
+    if usd_per_kwh is None:
+        return Rate(None, "user", source, reason=reason or no_tariff)
+    return Rate(hourly, "user", source, usd_per_kwh, reason)
+
+
+def fleet_site(book: FactBook, config: Config, fleet: str | None, moment: datetime) -> tuple[GridFactor, float]:
+    """Grid and PUE in force at a moment."""
+    pue, zone = book.value("pue", fleet, moment), book.value("zone", fleet, moment)
+    grid = _grid(config, zone.zone if isinstance(zone, ZoneFact) else config.defaults.zone)
+    return grid, pue.pue if isinstance(pue, Pue) else config.defaults.pue
+
+
+def _source(price: Fact, fleet: str | None) -> str:
+    return f"{price.source}, fleet {fleet}{' (owned)' if isinstance(price.value, OwnedPrice) else ''}"
+
+
+def _mean_tariff(book: FactBook, fleet: str | None, moment: datetime) -> tuple[float | None, str | None]:
+    """USD for a kWh over the week of the tariff in force, else in this very hour; None, and why."""
+    tariff = book.value("tariff", fleet, moment)
+    if isinstance(tariff, FlatTariff | TimeOfUseTariff):
+        return _in_usd(book, tariff.tariff.mean_per_kwh(), tariff.currency, moment)
+    return _tariff(book, fleet, moment)
 
 
 def _tariff(book: FactBook, fleet: str | None, moment: datetime) -> tuple[float | None, str | None]:
@@ -180,10 +228,8 @@ def _tariff(book: FactBook, fleet: str | None, moment: datetime) -> tuple[float 
 
 
 def _in_usd(book: FactBook, amount: float, currency: str, moment: datetime) -> tuple[float | None, str | None]:
-    usd_per_unit = book.usd_per_unit(currency, moment)
-    if usd_per_unit is None:
-        return None, f"no exchange rate for {currency} on {moment.date()}"
-    return amount * usd_per_unit, None
+    converted = usd(amount, book.usd_per_unit(currency, moment))
+    return converted, f"no exchange rate for {currency} on {moment.date()}" if converted is None else None
 
 
 def _grid(config: Config, zone: str) -> GridFactor:

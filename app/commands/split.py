@@ -11,17 +11,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.answers.split import default_demand, read_demand
+from app.answers.split import read_demand
 from app.commands.opening import opened
 from app.config import load_config
-from app.formatting import number, percent, usd
+from app.formatting import fleet_prices, number, percent, usd
 
 _SHOWN_EXCLUSIONS = 12
 
 
 def show(demand_file: Path | None, form: str, db: Path | None, config_file: Path | None) -> None:
     config = load_config(config_file)
-    demand = read_demand(demand_file) if demand_file else default_demand(config)
+    demand = read_demand(demand_file) if demand_file else None
     with opened(db, config, config_file) as backend:
         answer = backend.split(demand)
     if form == "json":
@@ -36,6 +36,7 @@ def _print(answer: dict[str, Any]) -> None:
         console.print(Text.assemble(("Infeasible.", "bold red"), f" {answer['reason']}"))
     else:
         console.print(_headline(answer), highlight=False)
+        console.print(Text(f"Price: {fleet_prices(answer['assumptions']['prices'])}."))
         console.print(_replicas(answer))
         for reason in answer["reasons"]:
             console.print(Text.assemble((reason["class"], "bold"), f": {reason['text']}"))

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from app.accounting.cost import Rate
-from app.accounting.plans import usd
 from app.facts import kinds
 from app.facts.book import FactBook
 from app.facts.fact import Fact
@@ -95,10 +93,6 @@ class RentedPrice(_Priced):
     per_gpu_hour: Annotated[Money, Field(validation_alias=_or_in_usd("per_gpu_hour"))]
     billing_increment_s: Annotated[Number, Field(ge=0, le=2_678_400)] = 0.0
 
-    def rate(self, fleet: str, usd_per_unit: float | None) -> Rate:
-        """The price in US dollars; without one, and why, where no exchange rate is known."""
-        return _rate(usd(self.per_gpu_hour, usd_per_unit), f"wattmix.toml, fleet {fleet}", self.currency)
-
     def facts(self, fleet: str) -> Iterator[Wanted]:
         given = self.model_dump(exclude={"valid_from"})
         yield Wanted("price", fleet, kinds.RentedPrice(**given), self.valid_from)
@@ -119,14 +113,6 @@ class OwnedPrice(_Priced):
     @property
     def fact_value(self) -> kinds.OwnedPrice:
         return kinds.OwnedPrice(**self.model_dump(exclude={"valid_from", "tariff"}))
-
-    def rate(self, fleet: str, usd_per_unit: float | None) -> Rate:
-        """The price in US dollars, with a tariff by the clock at the mean of its week."""
-        hourly = usd(self.fact_value.per_gpu_hour, usd_per_unit)
-        rate = _rate(hourly, f"wattmix.toml, fleet {fleet} (owned)", self.currency)
-        return replace(
-            rate, tariff_usd_per_kwh=usd(self.tariff.plan(self.currency).tariff.mean_per_kwh(), usd_per_unit)
-        )
 
     def facts(self, fleet: str) -> Iterator[Wanted]:
         yield Wanted("price", fleet, self.fact_value, self.valid_from)
@@ -246,8 +232,3 @@ def _again(earlier: Iterable[Fact], fact: Fact) -> list[Fact]:
 
 def _source(words: str | None) -> str:
     return f"{SOURCE}: {words}" if words else SOURCE
-
-
-def _rate(usd_per_gpu_hour: float | None, source: str, currency: str) -> Rate:
-    reason = f"no exchange rate for {currency}" if usd_per_gpu_hour is None else None
-    return Rate(usd_per_gpu_hour, "user", source, reason=reason)

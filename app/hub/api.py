@@ -165,8 +165,12 @@ class Api:
         return JSONResponse(findings)
 
     async def get_split(self, request: Request) -> Response:
-        demand = what_if(self._backend.default_demand(), parameters(request, None))
-        return JSONResponse(await run_in_threadpool(self._backend.split, demand))
+        changes = parameters(request, None)
+
+        def answer() -> dict[str, Any]:
+            return self._backend.split(what_if(self._backend.default_demand(), changes))
+
+        return JSONResponse(await run_in_threadpool(answer))
 
     async def post_split(self, request: Request) -> Response:
         content = _json_object(await read_body(request, "application/json", MAX_BODY_BYTES))

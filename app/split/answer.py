@@ -128,7 +128,7 @@ def _pool(option: Option, count: int, tokens_per_s: float) -> Pool:
         count=count,
         tokens_per_s=tokens_per_s,
         utilisation=utilisation,
-        usd_per_hour=count * option.usd_per_replica_hour,
+        usd_per_hour=count * option.usd_per_replica_hour + option.fleet.electricity_usd_per_h(power_w),
         power_w=power_w,
         g_per_hour=option.fleet.g_per_h(power_w),
     )

@@ -57,11 +57,17 @@ class WorkloadClass(Strict):
 
 
 class FleetOffer(Strict):
-    """GPUs on offer. g_per_kwh wins over zone; without either the fleet's grams are unknown, not 0."""
+    """GPUs on offer. g_per_kwh wins over zone; without either the fleet's grams are unknown, not 0.
+
+    usd_per_gpu_hour: None is for the caller to look up. usd_per_kwh: electricity that its owner pays on top, per
+    kWh of the GPUs' energy x pue. price_source: where the price is from.
+    """
 
     name: Name
     gpu: Name
-    usd_per_gpu_hour: Usd
+    usd_per_gpu_hour: Usd | None = None
+    usd_per_kwh: Usd = 0.0
+    price_source: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
     max_gpus: Annotated[Whole, Field(ge=0)] | None = None
     zone: str | None = None
     g_per_kwh: GramsPerKwh | None = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app import units
+from app.errors import DemandError
 from app.split.demand import Demand, FleetOffer, Policy, WorkloadClass
 from app.split.point import Flag, OperatingPoint, is_small_sample
 
@@ -27,6 +28,21 @@ class Fleet:
     @property
     def name(self) -> str:
         return self.offer.name
+
+    @property
+    def usd_per_gpu_hour(self) -> float:
+        """Before electricity. Raises DemandError where the offer has no price."""
+        if self.offer.usd_per_gpu_hour is None:
+            raise DemandError(f"fleet {self.name}: no price is known; accepted: `usd_per_gpu_hour`")
+        return self.offer.usd_per_gpu_hour
+
+    def electricity_usd_per_h(self, power_w: float | None) -> float:
+        """What comes on top for an IT power, x PUE; 0 where it is in the price."""
+        if self.offer.usd_per_kwh == 0:
+            return 0.0
+        if power_w is None:
+            raise DemandError(f"fleet {self.name}: `usd_per_kwh` needs its watts, and they are unknown")
+        return units.kw(power_w) * self.offer.pue * self.offer.usd_per_kwh
 
     def g_per_h(self, power_w: float | None) -> float | None:
         """Operational grams per hour of an IT power, x PUE; None when power or intensity is unknown."""
@@ -52,14 +68,16 @@ class Option:
 
     @property
     def usd_per_replica_hour(self) -> float:
-        return self.fleet.offer.usd_per_gpu_hour * self.point.gpus
+        """Before electricity."""
+        return self.fleet.usd_per_gpu_hour * self.point.gpus
 
     def usable_tokens_per_s(self, max_utilisation: float) -> float:
         return max_utilisation * self.point.tokens_per_s
 
     def usd_per_mtok(self, max_utilisation: float) -> float:
         """$/Mtok of a replica loaded to `max_utilisation`: what the option costs when it is well filled."""
-        return self.usd_per_replica_hour / units.mtok(units.per_hour(self.usable_tokens_per_s(max_utilisation)))
+        hourly = self.usd_per_replica_hour + self.fleet.electricity_usd_per_h(self.point.power_w(max_utilisation))
+        return hourly / units.mtok(units.per_hour(self.usable_tokens_per_s(max_utilisation)))
 
     def g_per_mtok(self, max_utilisation: float) -> float | None:
         """g/Mtok of a replica loaded to `max_utilisation`; None when power or intensity is unknown."""

@@ -1,6 +1,6 @@
 """A demand over its admissible options as a mixed-integer program in numbers, ready for a solver.
 
-minimise    sum_r n_r (price_r + c idle_r) + sum_kr x_kr c load_kr          c = carbon price x intensity x PUE
+minimise    sum_r n_r (price_r + c idle_r) + sum_kr x_kr c load_kr    c = (carbon price x intensity + tariff) x PUE
 subject to  sum_r x_kr = 1                                every class served in full
             sum_k d_k x_kr <= u m_r n_r                   pool capacity in tokens/s, u = highest utilisation
             sum_r gpus_r n_r <= GPUs of the fleet
@@ -25,7 +25,8 @@ class Program:
     """Columns: first n_r for each index in `used`, then x_kr for each of `pairs` (class, option index).
 
     capacity: usable tokens/s of one replica; most: replicas that carry all of an option's classes.
-    replica_cost, pair_cost: USD/h per replica and per whole class, the carbon price included; pair_watts: W above idle.
+    replica_cost, pair_cost: USD/h per replica and per whole class, electricity and carbon price included; pair_watts: W
+    above idle.
     """
 
     options: tuple[Option, ...]
@@ -86,16 +87,18 @@ def build_program(demand: Demand, admission: Admission) -> Program:
         capacity=capacity,
         most={index: math.ceil(carried[index] / capacity[index]) for index in used},
         replica_cost=[
-            options[index].usd_per_replica_hour + _carbon_usd(demand, options[index], options[index].point.idle_w)
+            options[index].usd_per_replica_hour + _power_usd(demand, options[index], options[index].point.idle_w)
             for index in used
         ],
-        pair_cost=[_carbon_usd(demand, options[index], w) for (_, index), w in zip(pairs, pair_watts, strict=True)],
+        pair_cost=[_power_usd(demand, options[index], w) for (_, index), w in zip(pairs, pair_watts, strict=True)],
         pair_watts=pair_watts,
     )
 
 
-def _carbon_usd(demand: Demand, option: Option, power_w: float | None) -> float:
-    return usd_per_gram(demand) * (option.fleet.g_per_h(power_w) or 0.0)
+def _power_usd(demand: Demand, option: Option, power_w: float | None) -> float:
+    """What an hour of this power costs beside the GPUs' price: electricity that is not in it, and the carbon price."""
+    carbon = usd_per_gram(demand) * (option.fleet.g_per_h(power_w) or 0.0)
+    return carbon + option.fleet.electricity_usd_per_h(power_w)
 
 
 def _load_w_per_token(option: Option) -> float:

@@ -13,9 +13,11 @@ from typing import Any
 from app.errors import DemandError
 from app.split.demand import Demand, parse_demand
 
+WHAT_IF = "what-if"
+
 
 def knobs(demand: Demand) -> dict[str, float | None]:
-    """Every replaceable number of `demand` and its value; None for a fleet's unknown g/kWh."""
+    """Every replaceable number of `demand` and its value; None for a fleet's g/kWh or price that it does not say."""
     found: dict[str, float | None] = {}
     for one in demand.classes:
         found[f"rps.{one.name}"] = one.requests_per_s
@@ -68,4 +70,6 @@ def _apply(content: dict[str, Any], name: str, value: Any) -> None:
             one["slo"] = [one["slo"][0] | {"max_ms": value}, *one["slo"][1:]]
     else:
         fleet = next(fleet for fleet in content["fleet"] if fleet["name"] == target)
+        if kind == "usd" and value != fleet["usd_per_gpu_hour"]:
+            fleet["price_source"] = WHAT_IF
         fleet["usd_per_gpu_hour" if kind == "usd" else "g_per_kwh"] = value

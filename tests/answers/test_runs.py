@@ -9,14 +9,18 @@ from typing import Any
 
 import pytest
 
-from app.answers.runs import account_runs, assumptions_for, rows_as_csv, run_flags, run_row
+from app.answers.runs import Present, account_runs, assumptions_for, rows_as_csv, run_flags, run_row
 from app.config import Config
 from app.errors import UnknownName
+from app.facts.book import FactBook
+from app.facts.fact import Fact
+from app.facts.settings import changes
 from app.reference import prices
 from app.reference.grid import grid_factor
 from app.reference.prices import ListPrice
 from collectors.benchmark.run import BenchmarkRun, Latency
 
+NOW = datetime(2026, 12, 1, 10, 30, tzinfo=UTC)
 MODEL = "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B"
 
 COLUMNS = [
@@ -25,8 +29,9 @@ COLUMNS = [
     "total_tokens_per_s", "output_tokens_per_s", "requests_per_s",
     "ttft_mean_ms", "ttft_p50_ms", "ttft_p90_ms", "ttft_p95_ms", "ttft_p99_ms",
     "tpot_mean_ms", "tpot_p50_ms", "tpot_p90_ms", "tpot_p95_ms", "tpot_p99_ms",
-    "joules_per_token", "tokens_per_kwh", "energy_method", "g_per_mtok", "usd_per_gpu_hour", "price_source", "tdp_w",
-    "grid", "missing", "flags", "recorded_at", "source_file", "source_index", "source_line", "run_id",
+    "joules_per_token", "tokens_per_kwh", "energy_method", "g_per_mtok", "usd_per_gpu_hour", "usd_per_kwh",
+    "price_source", "tdp_w", "grid", "missing", "flags", "recorded_at", "source_file", "source_index", "source_line",
+    "run_id",
 ]  # fmt: skip
 
 
@@ -52,8 +57,13 @@ def rtx4090(study_runs: list[BenchmarkRun]) -> BenchmarkRun:
 
 
 def row_of(run: BenchmarkRun, config: Config | None = None, **options: Any) -> dict[str, Any]:
-    (account,) = account_runs([run], config or Config(), **options)
+    (account,) = account_runs([run], present(config or Config()), **options)
     return run_row(account)
+
+
+def present(config: Config, *facts: Fact, cards: tuple[tuple[str, str], ...] = ()) -> Present:
+    """What is in force when a hub with these settings knows these facts, too."""
+    return Present(FactBook([*changes([], config.facts(), NOW), *facts]), config, NOW, cards)
 
 
 def config_of(**fleet: Any) -> Config:
@@ -190,7 +200,7 @@ def test_a_fleet_without_a_price_leaves_the_list_price(rtx4090: BenchmarkRun) ->
 
 def test_a_fleet_of_another_card_does_not_count(h100: BenchmarkRun) -> None:
     config = config_of(price={"plan": "rented", "usd_per_gpu_hour": 9.0}, pue=3.0)
-    assert assumptions_for(h100, config) == assumptions_for(h100, Config())
+    assert assumptions_for(h100, present(config)) == assumptions_for(h100, present(Config()))
 
 
 def test_the_defaults_count_for_cards_no_fleet_claims(h100: BenchmarkRun) -> None:
@@ -211,7 +221,7 @@ def test_the_defaults_count_for_cards_no_fleet_claims(h100: BenchmarkRun) -> Non
 def test_runs_are_chosen_by_model_and_card(
     study_runs: list[BenchmarkRun], model: str | None, gpu: str | None, runs: int
 ) -> None:
-    found = [account.run for account in account_runs(study_runs, Config(), model=model, gpu=gpu)]
+    found = [account.run for account in account_runs(study_runs, present(Config()), model=model, gpu=gpu)]
     assert len(found) == runs
     assert all(run.model.lower().endswith((model or "").lower()) for run in found)
     assert all((gpu or "").split(" ")[-1].lower() in run.gpu_name.lower() for run in found)
@@ -219,15 +229,15 @@ def test_runs_are_chosen_by_model_and_card(
 
 def test_an_unknown_model_or_card_is_refused_with_those_there_are(study_runs: list[BenchmarkRun]) -> None:
     with pytest.raises(UnknownName, match=rf"no run of model 'x'; the store has: .*{MODEL}"):
-        account_runs(study_runs, Config(), model="x")
+        account_runs(study_runs, present(Config()), model="x")
     with pytest.raises(UnknownName, match=r"no run on GPU 'A100'; the store has: .*NVIDIA-H100-PCIe"):
-        account_runs(study_runs, Config(), model=MODEL, gpu="A100")
+        account_runs(study_runs, present(Config()), model=MODEL, gpu="A100")
 
 
 def test_an_empty_store_says_how_to_fill_it() -> None:
-    assert account_runs([], Config()) == []
+    assert account_runs([], present(Config())) == []
     with pytest.raises(UnknownName, match="wattmix import"):
-        account_runs([], Config(), model="x")
+        account_runs([], present(Config()), model="x")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +260,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 
 def test_the_csv_holds_every_row_unrounded_and_missing_as_empty(study_runs: list[BenchmarkRun]) -> None:
-    rows = [run_row(account) for account in account_runs(study_runs, Config())]
+    rows = [run_row(account) for account in account_runs(study_runs, present(Config()))]
     cells = read_csv(rows_as_csv(rows))
     assert [list(cell) for cell in cells] == [COLUMNS] * 130
     assert [float(cell["usd_per_mtok_total"]) for cell in cells] == [row["usd_per_mtok_total"] for row in rows]

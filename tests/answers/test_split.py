@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +20,15 @@ from app.answers.split import (
 )
 from app.config import Config
 from app.errors import ConfigError, DemandError
+from app.facts.book import FactBook
+from app.facts.fact import Fact
 from app.reference.grid import grid_factor
 from app.split.answer import SplitAnswer
-from app.split.demand import parse_demand
+from app.split.demand import Demand, parse_demand
+from app.split.recommend import Recommendation
 from collectors.benchmark.run import BenchmarkRun
 
+NO_SETTINGS = Config()
 MODEL = "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B"
 TOKENS = {"model": MODEL, "prompt_tokens": 208, "generated_tokens": 209}
 
@@ -40,7 +44,15 @@ EXAMPLE: dict[str, Any] = {
     ],
 }
 
+NOW = datetime(2026, 12, 1, 10, 30, tzinfo=UTC)
+
 Solve = Callable[..., dict[str, Any]]
+
+
+def recommended(
+    demand: Demand, runs: Sequence[BenchmarkRun], config: Config = NO_SETTINGS, *facts: Fact
+) -> Recommendation:
+    return recommend_split(demand, runs, config, FactBook(facts), NOW)
 
 
 @pytest.fixture
@@ -54,7 +66,7 @@ def solve(study_runs: list[BenchmarkRun]) -> Solve:
     """The JSON of a demand over the study's runs."""
 
     def answer(content: dict[str, Any], config: Config | None = None) -> dict[str, Any]:
-        return split_as_json(recommend_split(parse_demand(content, "test"), study_runs, config or Config()))
+        return split_as_json(recommended(parse_demand(content, "test"), study_runs, config or Config()))
 
     return answer
 
@@ -116,13 +128,13 @@ def test_the_worked_example_shows_how_far_its_points_can_be_trusted(solve: Solve
 
 
 def test_the_shipped_demand_is_the_worked_example(solve: Solve, study_runs: list[BenchmarkRun]) -> None:
-    demand = default_demand(Config())
+    demand = default_demand(Config(), FactBook([]), NOW)
     expected = parse_demand(EXAMPLE, "test")
     assert demand.classes == expected.classes
     assert [(fleet.gpu, fleet.usd_per_gpu_hour, fleet.pue) for fleet in demand.fleets] == [
         (fleet.gpu, fleet.usd_per_gpu_hour, fleet.pue) for fleet in expected.fleets
     ]
-    assert recommend_split(demand, study_runs, Config()).answer.usd_per_hour == 8.5
+    assert recommended(demand, study_runs).answer.usd_per_hour == 8.5
 
 
 @pytest.mark.parametrize("max_ms", [60, 1], ids=["optimal", "infeasible"])
@@ -162,7 +174,7 @@ def test_no_load_gives_zero_cost_and_no_cost_per_token(solve: Solve, example: di
 
 
 def test_without_runs_nothing_fits_and_the_reason_says_so() -> None:
-    answer = split_as_json(recommend_split(parse_demand(EXAMPLE, "test"), [], Config()))
+    answer = split_as_json(recommended(parse_demand(EXAMPLE, "test"), []))
     assert answer["status"] == "infeasible"
     assert f"no benchmark run of {MODEL}" in answer["reason"]
 
@@ -258,7 +270,7 @@ def test_a_fleets_kind_is_its_own_word_or_else_its_cards(
     study_runs: list[BenchmarkRun], example: dict[str, Any], changes: dict[str, str], kinds: tuple[str, str]
 ) -> None:
     example["fleet"][1] |= changes
-    found = recommend_split(parse_demand(example, "test"), study_runs, Config())
+    found = recommended(parse_demand(example, "test"), study_runs)
     assert tuple(pool.option.fleet.kind for pool in found.answer.pools) == kinds
 
 
@@ -273,7 +285,7 @@ def test_penalised_small_samples_hold_1_25_times_their_maximum(
     study_runs: list[BenchmarkRun], example: dict[str, Any]
 ) -> None:
     example["solve"] = {"small_samples": "penalise"}
-    found = recommend_split(parse_demand(example, "test"), study_runs, Config())
+    found = recommended(parse_demand(example, "test"), study_runs)
     maxima = [
         share.option.point.run.latency["ttft"].quantiles_ms[100.0]
         for share in found.answer.shares
@@ -295,7 +307,7 @@ def test_repeats_of_a_run_are_numbered_by_their_date(study_runs: list[BenchmarkR
     demand = parse_demand(
         {"class": [TOKENS | {"name": "chat", "requests_per_s": 5, "slo": slo}], "fleet": [EXAMPLE["fleet"][0]]}, "test"
     )
-    excluded = recommend_split(demand, [undated, late, first], Config()).answer.excluded
+    excluded = recommended(demand, [undated, late, first]).answer.excluded
     assert {out.option.occurrence: out.option.point.run for out in excluded} == {1: first, 2: late, 3: undated}
     endings = {out.option.occurrence: out.option.label.rpartition(" at 16 req/s")[2] for out in excluded}
     assert endings == {1: "", 2: " (run 2)", 3: " (run 3)"}
@@ -312,7 +324,7 @@ def test_the_saving_is_the_baseline_less_the_mix(mix: float | None, alone: float
 
 
 def test_the_knobs_start_at_the_zones_grams() -> None:
-    start = starting_knobs(default_demand(Config()), Config())
+    start = starting_knobs(default_demand(Config(), FactBook([]), NOW), Config())
     assert start["g.h100"] == start["g.rtx4090"] == grid_factor("EU27").g_per_kwh
     assert (start["rps.chat"], start["slo.chat"], start["usd.rtx4090"]) == (5.0, 60.0, 0.25)
 
@@ -322,7 +334,7 @@ def test_the_demand_of_the_settings_wins_over_the_shipped_one(tmp_path: Path) ->
     path = tmp_path / "own.toml"
     path.write_text(text + 'fleet = [{ name = "f", gpu = "RTX 4090", usd_per_gpu_hour = 1 }]\n', encoding="utf-8")
     config = Config.model_validate({"split": {"demand": str(path)}})
-    assert default_demand(config).classes[0].name == "own"
+    assert default_demand(config, FactBook([]), NOW).classes[0].name == "own"
 
 
 @pytest.mark.parametrize(

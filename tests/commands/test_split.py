@@ -47,6 +47,30 @@ def test_the_demand_is_the_option_s_else_the_config_s_else_the_example(
     assert hourly("--config", "w.toml", "--demand", "double.toml") == hourly("--demand", "double.toml")
 
 
+def test_an_imported_price_changes_split_and_runs(capsys: Capture, study_db: Path, tmp_path: Path) -> None:
+    price = "price = { plan = 'rented', per_gpu_hour = 2.0 }"
+    (tmp_path / "wattmix.toml").write_text(f"[[fleet]]\nname = 'h100'\ngpu = 'NVIDIA H100 PCIe'\n{price}\n")
+    (tmp_path / "f.csv").write_text(
+        "kind,subject,valid_from,source,plan,per_gpu_hour\nprice,h100,2026-03-01,contract,rented,3\n"
+    )
+
+    def told(command: str, *options: object) -> str:
+        return wattmix(capsys, command, "--db", study_db, *options).out
+
+    def h100() -> list[float]:
+        rows = json.loads(told("runs", "--gpu", "NVIDIA H100 PCIe", "--format", "json"))["runs"]
+        return [row["cost_per_run_usd"] for row in rows]
+
+    before = h100()
+    assert "$8.50/h" in told("split")
+    assert wattmix(capsys, "facts", "import", tmp_path / "f.csv", "--db", study_db).code == 0
+    assert h100() == pytest.approx([1.5 * cost for cost in before])
+    # one H100 and thirteen pairs of 4090s: 3.00 + 6.50
+    assert "$9.50/h" in told("split")
+    assert "Price: h100 $3.00/h (contract, fleet h100); rtx4090 $0.25/h (the demand)." in told("split")
+    assert "$8.50/h" in told("split", "--demand", EXAMPLE)  # a demand that is given says its own prices
+
+
 def test_a_table_shows_the_answer_its_reasons_and_its_exclusions(
     capsys: Capture, study_db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,9 @@ from app.dashboard import SCRIPT
 from app.split.scenario import what_if
 from app.store.benchmarks import add_runs
 from app.store.database import Store
+from app.store.facts import append_facts
 from tests.dashboard.runs import run_without_prices
+from tests.facts.builders import fact, rented
 
 TIMEOUT_S = 30
 
@@ -104,6 +106,19 @@ def test_moving_a_slider_gives_the_figures_of_the_same_what_if(served_backend: L
     expected = served_backend.split(what_if(served_backend.default_demand(), {"usd.rtx4090": 1.0}))
     assert expected["usd_per_hour"] != 8.5
     assert metric(app, "Cost")[0] == f"${expected['usd_per_hour']:,.2f}/h"
+
+
+def test_pages_start_from_the_prices_in_force(served_backend: LocalBackend) -> None:
+    config = Config.model_validate({"fleet": [{"name": "h100", "gpu": "NVIDIA H100 PCIe"}]})
+    served_backend.config = config
+    append_facts(served_backend.store, [fact("price", "h100", rented(3.0), source="contract")])
+    split, runs = open_page("split"), open_page()
+    assert not split.exception and not runs.exception
+    # one H100 and thirteen pairs of 4090s: 3.00 + 6.50
+    assert metric(split, "Cost")[0] == "$9.50/h"
+    assert next(one for one in split.slider if one.key == "usd.h100").value == 3.0
+    said = "/h (contract, fleet h100)"
+    assert said in " ".join(one.value for one in split.caption) and said in " ".join(one.value for one in runs.caption)
 
 
 def test_split_says_why_there_is_no_answer(served_backend: LocalBackend) -> None:

@@ -168,6 +168,29 @@ def test_a_posted_demand_gives_the_same_as_the_configured_one(hub: Starlette, ba
     assert reply.json() == ask(hub, "GET", "/api/v1/split").json()
 
 
+def test_an_imported_price_is_in_force_in_runs_and_split_at_once(store: Store, study_runs: list[BenchmarkRun]) -> None:
+    add_runs(store, study_runs)
+    fleets = [{"name": "h100", "gpu": "NVIDIA H100 PCIe", "price": {"plan": "rented", "per_gpu_hour": 2.0}}]
+    parts = HubParts(store, Config.model_validate({"fleet": fleets}))
+    hub = Starlette(routes=parts.api.routes())
+
+    def seen() -> tuple[Any, ...]:
+        [row, *_] = ask(hub, "GET", "/api/v1/runs", query={"gpu": "NVIDIA H100 PCIe"}).json()["runs"]
+        split = ask(hub, "GET", "/api/v1/split").json()
+        what_if = ask(hub, "GET", "/api/v1/split", query={"usd.rtx4090": "9"}).json()
+        hourly = next(one["usd_per_hour"] for one in what_if["replicas"] if one["fleet"] == "h100")
+        source = split["assumptions"]["prices"]["h100"]["source"]
+        return row["usd_per_mtok_total"], split["usd_per_hour"], hourly, source
+
+    per_mtok, usd_per_hour, hourly, source = seen()
+    assert (usd_per_hour, source) == (8.5, "wattmix.toml, fleet h100")
+    for day, price in (("2026-03-01", 3.0), ("2100-01-01", 9.0)):
+        body = f"kind,subject,valid_from,source,plan,per_gpu_hour\nprice,h100,{day},contract,rented,{price}\n".encode()
+        assert ask(hub, "POST", "/api/v1/facts", body=body, content_type="text/csv").json()["new"] == 1
+        assert seen() == (pytest.approx(1.5 * per_mtok), 9.5, 1.5 * hourly, "contract, fleet h100")
+    parts.close()
+
+
 def test_an_infeasible_demand_is_an_answer_not_an_error(hub: Starlette) -> None:
     answer = ask(hub, "GET", "/api/v1/split", query={"slo.chat": "0.001"}).json()
     assert (answer["status"], answer["usd_per_hour"]) == ("infeasible", None)
@@ -307,7 +330,7 @@ def demand(backend: LocalBackend, **changes: Any) -> dict[str, Any]:
         ),
         ({"one__fleets": ["h200"]}, "class 'chat' to list fleets among h100, rtx4090"),
         ({"one__colour": "red"}, "body: `class[1].colour`: no such key"),
-        ({"fleet__usd_per_gpu_hour": None}, "body: `fleet[1].usd_per_gpu_hour`: given None"),
+        ({"fleet__usd_per_gpu_hour": "two"}, "body: `fleet[1].usd_per_gpu_hour`: given 'two'"),
         ({"fleet__pue": 0.5}, "body: `fleet[1].pue`: given 0.5; accepted: a number >= 1"),
         ({"fleet__name": "rtx4090"}, "fleet names that differ (rtx4090 appears twice)"),
         ({"fleet__zone": "EU28"}, "no grid intensity for zone 'EU28'; near it: EU27"),

@@ -181,7 +181,7 @@ def test_an_unknown_key_is_refused_by_name(content: dict[str, Any], key: Key, sh
         (("fleet",), "fleet"),
         (("class", 0, "model"), "class[1].model"),
         (("class", 0, "slo", 0, "max_ms"), "class[1].slo[1].max_ms"),
-        (("fleet", 1, "usd_per_gpu_hour"), "fleet[2].usd_per_gpu_hour"),
+        (("fleet", 1, "gpu"), "fleet[2].gpu"),
     ],
 )
 def test_a_missing_key_is_named(content: dict[str, Any], key: Key, shown: str) -> None:

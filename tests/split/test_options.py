@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.errors import DemandError
 from app.reference.gpus import same_gpu
 from app.split.options import Admission, admit, same_model
 from collectors.benchmark.run import LATENCY_METRICS, Latency, LatencyMetric
@@ -184,6 +185,8 @@ def test_an_option_costs_what_its_gpus_cost_when_filled() -> None:
     # 2 GPUs at $0.25: $0.50 an hour; 80% of 800 tokens/s = 640/s = 2.304 Mtok/h; 0.50 / 2.304 = $0.21701/Mtok
     option = an_option(a_fleet(usd_per_gpu_hour=0.25), a_run(gpu_count=2))
     assert option.usd_per_replica_hour == 0.5
+    with pytest.raises(DemandError, match="fleet fleet: no price is known"):
+        _ = an_option(a_fleet(usd_per_gpu_hour=None), a_run()).usd_per_replica_hour
     assert option.usable_tokens_per_s(0.8) == 640.0
     assert option.usd_per_mtok(0.8) == pytest.approx(0.5 / 2.304, rel=1e-12)
 

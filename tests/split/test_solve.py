@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.errors import DemandError
 from app.split.answer import SplitAnswer, build_answer
 from app.split.demand import Demand
 from app.split.options import Option, admit
@@ -144,6 +145,41 @@ def test_a_carbon_price_turns_the_choice_where_it_outweighs_the_dollars(
     expected = 1.1 if chosen == "b" else 1.0 + 350 * pue * usd_per_t / 1e6
     assert solution.objective == pytest.approx(expected, rel=1e-9)
     assert answer.usd_per_hour == (1.1 if chosen == "b" else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("pue", "usd_per_kwh", "chosen"),
+    [
+        # at full load 500 W for an hour: 0.5 kWh; b is $0.10 dearer: 0.10 / 0.5 kWh = $0.20/kWh
+        (1.0, 0.0, "a"),
+        (1.0, 0.199, "a"),
+        (1.0, 0.201, "b"),
+        (2.0, 0.099, "a"),
+        (2.0, 0.101, "b"),
+    ],
+)
+def test_electricity_of_own_gpus_is_part_of_the_dollars(pue: float, usd_per_kwh: float, chosen: str) -> None:
+    a, b = a_fleet("a", pue=pue, usd_per_kwh=usd_per_kwh), a_fleet("b", usd_per_gpu_hour=1.1)
+    demand = a_demand([a_class(requests_per_s=4.0)], [a, b])
+    solution, answer = solved(demand, [a_point(a), a_point(b)])
+    assert counts(answer) == {chosen: 1}
+    expected = 1.1 if chosen == "b" else 1.0 + 0.5 * pue * usd_per_kwh
+    assert solution.objective == pytest.approx(expected, rel=1e-9)
+    assert answer.usd_per_hour == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_replica_s_electricity_follows_its_load() -> None:
+    # one replica of 800 tokens/s at 200: 100 + 400 x 0.25 = 200 W at $0.50/kWh: $0.10/h beside $1.00/h
+    fleet = a_fleet(usd_per_kwh=0.5)
+    _, answer = solved(a_demand([a_class()], [fleet]), [a_point(fleet)])
+    assert answer.usd_per_hour == pytest.approx(1.1, rel=1e-9)
+
+
+def test_electricity_of_unknown_watts_is_refused() -> None:
+    fleet = a_fleet(usd_per_kwh=0.5)
+    unknown = an_option(fleet, a_run(), idle_w=None, loaded_w=None)
+    with pytest.raises(DemandError, match="fleet fleet: `usd_per_kwh` needs its watts"):
+        solved(a_demand([a_class()], [fleet]), [unknown])
 
 
 def test_the_gap_is_the_distance_to_a_proven_bound() -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 from app.answers.runs import Assume, rows_as_csv
 from app.backend import LocalBackend, served
 from app.dashboard import charts
-from app.formatting import MISSING, markdown, number, usd
+from app.formatting import MISSING, gpu_price, markdown, number, usd
 
 _CHART = {"displayModeBar": False}
 _BASES = ("total", "output")
@@ -116,7 +116,8 @@ def _method(rows: list[dict[str, Any]]) -> str:
     prices = "; ".join(sorted({_price(row) for row in rows}))
     watts = "; ".join(sorted({f"{number(row['tdp_w'], 0)} W" for row in rows}, reverse=True))
     return markdown(
-        f"Price: {prices}. Energy: TDP estimate, every GPU at its limit ({watts}) for the whole run, GPU only. "
+        f"Price: {prices}; a fleet's own is the one in force now, a list price is of the run's day. "
+        f"Energy: TDP estimate, every GPU at its limit ({watts}) for the whole run, GPU only. "
         f"Carbon: operational, {grids}. Flags: small_sample: a p99 rests on fewer than 5 requests; burst: the "
         "arrivals ended before a steady state; saturated: less than 90% of the offered load was achieved."
     )
@@ -124,7 +125,7 @@ def _method(rows: list[dict[str, Any]]) -> str:
 
 def _price(row: dict[str, Any]) -> str:
     card = charts.card_set(row["gpu"], 1).removeprefix("1x ")
-    return f"{card} {usd(row['usd_per_gpu_hour'])}/h ({row['price_source']})"
+    return f"{card} {gpu_price(row['usd_per_gpu_hour'], row['usd_per_kwh'])} ({row['price_source']})"
 
 
 def _table(rows: list[dict[str, Any]], model: str) -> None:

@@ -11,8 +11,8 @@ import streamlit as st
 
 from app.backend import served
 from app.dashboard import charts
-from app.formatting import MISSING, markdown, number, percent, usd
-from app.split.demand import Demand, WorkloadClass
+from app.formatting import MISSING, fleet_prices, markdown, number, percent, usd
+from app.split.demand import Demand, FleetOffer, WorkloadClass
 from app.split.scenario import what_if
 
 _CHART = {"displayModeBar": False}
@@ -67,7 +67,7 @@ def _knobs(base: Demand) -> list[_Knob]:
         for one in base.classes for slo in one.slo[:1]
     ]  # fmt: skip
     prices = [
-        _Knob("Price", f"usd.{fleet.name}", f"{fleet.name} ($ per GPU-hour)", 0.0, 5.0, 0.01, fleet.gpu)
+        _Knob("Price", f"usd.{fleet.name}", f"{fleet.name} ($ per GPU-hour)", 0.0, 5.0, 0.01, _price_of(fleet))
         for fleet in base.fleets
     ]
     grids = [
@@ -84,6 +84,11 @@ def _knobs(base: Demand) -> list[_Knob]:
 
 def _tokens_of(one: WorkloadClass) -> str:
     return f"{one.model}: {one.prompt_tokens:g} prompt and {one.generated_tokens:g} generated tokens a request."
+
+
+def _price_of(fleet: FleetOffer) -> str:
+    electricity = f" Electricity at {usd(fleet.usd_per_kwh, 3)}/kWh comes on top." if fleet.usd_per_kwh else ""
+    return markdown(f"{fleet.gpu}. Starts at the price in force: {fleet.price_source or 'the demand'}.{electricity}")
 
 
 def _sliders(base: Demand, start: dict[str, float | None]) -> dict[str, float]:
@@ -110,7 +115,8 @@ def _figures(answer: dict[str, Any]) -> None:
     cost, per_mtok, power, carbon = st.columns(4)
     cost.metric(
         "Cost", f"{usd(answer['usd_per_hour'])}/h", _against(answer, enterprise, "usd_per_hour"),
-        delta_color="inverse", border=True, help="GPU rent. Against the cheapest mix of enterprise cards alone.",
+        delta_color="inverse", border=True,
+        help="GPUs: rent, or depreciation and electricity. Against the cheapest mix of enterprise cards alone.",
     )  # fmt: skip
     per_mtok.metric(
         "Per million tokens", usd(answer["usd_per_mtok"], 3), f"{number(answer['tokens_per_s'], 0)} tokens/s",
@@ -132,7 +138,8 @@ def _method(answer: dict[str, Any]) -> str:
     assumed = answer["assumptions"]
     grids = "; ".join(f"{fleet}: {label}" for fleet, label in assumed["carbon"].items())
     return markdown(
-        f"Power: {assumed['power_method']}. Boundary: {assumed['boundary']}. Grid: {grids}. Basis: total tokens."
+        f"Price: {fleet_prices(assumed['prices'])}. Power: {assumed['power_method']}. "
+        f"Boundary: {assumed['boundary']}. Grid: {grids}. Basis: total tokens."
     )
 
 
@@ -200,7 +207,7 @@ def _computed(answer: dict[str, Any], changes: dict[str, float]) -> None:
     assumed = answer["assumptions"]
     with st.expander("How this was computed", icon=":material/function:"):
         st.markdown(
-            "Whole replicas, shares of demand as they come: least cost per hour (rent + carbon price x grams), such "
+            "Whole replicas, shares of demand as they come: least cost per hour (GPUs + carbon price x grams), such "
             "that each class is served in full, no pool plans on more than "
             f"{percent(assumed['max_utilisation'])} of its measured tokens/s, "
             "no fleet exceeds its GPUs, and a class only uses points at which its limits were held in a benchmark. "
