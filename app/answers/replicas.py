@@ -113,8 +113,9 @@ def live_gpus(rows: LiveRows, config: Config, window: LiveWindow, book: FactBook
     def terms(fleet: str | None, gpu_name: str) -> tuple[Rate, float]:
         """Price and PUE of the moment; looked up once for all GPUs of a name."""
         found = fleet_terms(book, config, fleet, gpu_name, window.at)
-        tariff = found.usd_per_kwh if found.is_owned else None
-        return Rate(found.usd_per_gpu_hour, found.method, found.source, tariff, found.reason), found.pue
+        if found.is_owned and found.usd_per_kwh is None:
+            return Rate(None, found.method, found.source, reason=found.reason or found.no_tariff), found.pue
+        return Rate(found.usd_per_gpu_hour, found.method, found.source, found.usd_per_kwh, found.reason), found.pue
 
     users = Counter(uuid for row in rows.engines for uuid in row["uuids"] or ())
     live = Counter(uuid for row in rows.engines if row["end_us"] is not None for uuid in row["uuids"] or ())

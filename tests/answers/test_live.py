@@ -15,7 +15,7 @@ from app.answers.live import live
 from app.answers.replicas import engine_name
 from app.config import Config
 from app.facts.fact import Fact
-from app.facts.kinds import RentedPrice
+from app.facts.kinds import Kind, RentedPrice, parse_value
 from app.store.database import Store
 from app.store.facts import append_facts
 from app.store.rollup import roll_up
@@ -188,6 +188,24 @@ def test_an_owned_gpu_costs_its_hour_and_the_electricity_of_the_moment(store: St
     take(store, one_node(), settings=settings)
     found = only(asked(store, settings)["replicas"])["usd_per_hour"]
     assert (found["value"], found["method"]) == (pytest.approx(1.09), "user")
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ([], "no tariff of fleet home"),
+        ([("tariff", "home", {"plan": "flat", "currency": "CHF", "per_kwh": 0.2})], "no exchange rate for CHF"),
+    ],
+)
+def test_an_owned_gpu_whose_electricity_has_no_price_has_none(
+    store: Store, facts: list[tuple[Kind, str, dict[str, Any]]], why: str
+) -> None:
+    plan: dict[str, Any] = {"plan": "owned", "purchase": 1800, "life_years": 3}
+    take(store, one_node(), settings=config({"name": "home", "gpu": "H100"}))
+    known: list[tuple[Kind, str, dict[str, Any]]] = [("price", "home", plan), *facts]
+    append_facts(store, [Fact(kind, who, at(0), at(NOW), "test", parse_value(kind, said)) for kind, who, said in known])
+    found = only(asked(store)["replicas"])
+    assert why in reason(found["usd_per_hour"])
 
 
 def test_a_fleet_without_a_price_has_the_list_price_of_the_day(store: Store) -> None:
