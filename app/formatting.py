@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 MISSING = "–"
+# More characters do not fit a card.
+MOST_DIGITS = 9
+_MANY = 1e8
+_NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 
 
 def number(value: float | None, digits: int = 2) -> str:
     """E.g. 1,234.50; an en dash for a missing value."""
     return MISSING if value is None else f"{value:,.{digits}f}"
+
+
+def short(text: str) -> str:
+    """A number as written, where it is long without what nobody reads: "254,120 kWh" for "254,120.03 kWh", "4,537
+    million" for "4,536,838,112"."""
+    written = _NUMBER.search(text)
+    if written is None or len(written[0]) <= MOST_DIGITS:
+        return text
+    value = float(written[0].replace(",", ""))
+    in_millions = value >= _MANY
+    said = f"{value / 1e6:,.0f} million" if in_millions else f"{value:,.0f}"
+    return text[: written.start()] + said + text[written.end() :]
 
 
 def usd(value: float | None, digits: int = 2) -> str:

@@ -13,10 +13,12 @@ from app.accounting.comparison import previous_period
 from app.answers.query import AccountQuery
 from app.dashboard.figure_words import WORDS, Figure, with_unit, written
 from app.dashboard.formulas import FORMULAS, TOKENS, Asked
-from app.formatting import markdown, percent
+from app.formatting import markdown, percent, short
 
 # Below such a coverage a figure is marked.
 LOW_COVERAGE = 0.9
+# From here on a change in per cent says less than how many times it is.
+_MANY_TIMES = 9.0
 _NO_CHANGE = ("±0.0%", "±0.0 points")
 # Where a card has room to say more than a column.
 _LABELS = {"slo_attainment_low": "SLO met by at least"}
@@ -64,13 +66,22 @@ def draw(
     else:
         delta = _said_change(changed)
         colour = "off" if delta in _NO_CHANGE else _COLOURS[words.better]
-        description = f"vs {period_length(query)} before"
+        description = f"{'of' if delta.endswith('times') else 'vs'} {period_length(query)} before"
     told = description is not None and delta not in _NO_CHANGE
     column.metric(
-        label, text, delta, delta_color=colour, delta_arrow="auto" if told else "off", delta_description=description,
-        border=True, help=about(name, figure), height="stretch", icon=":material/warning:" if low else None,
-        chart_data=known if len(known) > 1 else None, chart_type="area",
-    )  # fmt: skip
+        label,
+        short(text),
+        delta,
+        delta_color=colour,
+        delta_arrow="auto" if told else "off",
+        delta_description=description,
+        border=True,
+        help=about(name, figure),
+        height="stretch",
+        icon=":material/warning:" if low else None,
+        chart_data=known if len(known) > 1 else None,
+        chart_type="area",
+    )
 
 
 def about(name: str, figure: Figure) -> str:
@@ -141,5 +152,7 @@ def _hours(query: AccountQuery) -> str:
 
 
 def _said_change(changed: Figure) -> str:
+    if changed["unit"] != "points" and changed["value"] >= _MANY_TIMES:
+        return f"{changed['value'] + 1:,.0f} times"
     said = f"{changed['value']:+.1f} points" if changed["unit"] == "points" else f"{changed['value']:+.1%}"
     return f"±{said[1:]}" if said[1:] in ("0.0%", "0.0 points") else said

@@ -17,7 +17,7 @@ from app.dashboard.figure_cards import about, compared_times, draw, simulated_ba
 from app.dashboard.filters import account_filters, address_of, with_chart_step
 from app.dashboard.latency_tables import attainment, line_table, replica_table
 from app.dashboard.waiting import nothing_seen
-from app.formatting import MISSING, markdown, number
+from app.formatting import MISSING, markdown, number, short
 from collectors.samples import LatencyMetric
 
 _METRICS: dict[LatencyMetric, str] = {"ttft": "TTFT", "itl": "Inter-token", "e2e": "End-to-end"}
@@ -99,7 +99,7 @@ def _cards(query: AccountQuery, answer: Answer, replicas: Answer, metric: Latenc
     requests = replicas["total"]["figures"]["requests"]
     failed = replicas["total"]["figures"]["failed_requests"]
     columns[4].metric(
-        "Requests", number(requests["value"], 0), requests["reason"] or f"{number(failed['value'], 0)} failed",
+        "Requests", short(number(requests["value"], 0)), requests["reason"] or f"{number(failed['value'], 0)} failed",
         delta_color="off", delta_arrow="off", border=True,
         help="Finished in the range; beneath, those that failed, were aborted or rejected, which count as misses.",
     )  # fmt: skip
