@@ -1,0 +1,196 @@
+"""Asks providers: within bounds, from a cache while that is fresh, never again too soon after a failure.
+
+A failure comes with what was last known, if that is not too old: then the answer says its age and the problem.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar, cast
+from urllib.parse import quote, quote_plus
+
+import requests
+
+from collectors.grid.access import OPEN, Access
+from collectors.grid.cooldown import Cooldown
+from collectors.grid.problem import OF_THE_HOST, OF_THE_TIME, ProblemKind, SourceProblem, UnusableAnswer
+from collectors.grid.status import Reply, json_of, printable, problem_of, retry_after_s
+from collectors.grid.transport import BOUNDS, Bounds, NoReply, Transport, origin
+
+T = TypeVar("T")
+MOST_KEPT = 500
+_HIDDEN = "[key]"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question. about: in words, such as `zone DE, latest`; also what is left alone together after a failure.
+
+    fresh_s: how long an answer is used without asking again. stale_s: how old an answer may be to stand in when
+    asking fails.
+    """
+
+    provider: str
+    base_url: str
+    path: str
+    about: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    access: Access = OPEN
+    fresh_s: float = 0.0
+    stale_s: float = 0.0
+
+    @property
+    def url(self) -> str:
+        return self.base_url.rstrip("/") + self.path
+
+    @property
+    def where(self) -> str:
+        return f"{self.about} at {origin(self.base_url)}"
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.url, tuple(sorted(self.params.items())), self.access.identity
+
+
+@dataclass(frozen=True)
+class Fetched(Generic[T]):
+    """value: as the reader made it, at `fetched_at`. problem: why it is no newer; None when all is well."""
+
+    value: T
+    fetched_at: datetime
+    age_s: float
+    problem: SourceProblem | None = None
+
+
+@dataclass(frozen=True)
+class _Kept:
+    value: Any
+    fetched_at: datetime
+    at_s: float
+
+
+class Http:
+    """utc_now: the clock on the wall; monotonic_s: one that is never set, in seconds. Thread-safe."""
+
+    def __init__(
+        self,
+        session: requests.Session | None = None,
+        *,
+        bounds: Bounds = BOUNDS,
+        utc_now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._transport = Transport(session, bounds)
+        self.utc_now = utc_now
+        self._monotonic_s = monotonic_s
+        self._cooldown = Cooldown()
+        self._kept: OrderedDict[tuple[Any, ...], _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, ask: Ask, read: Callable[[Any, datetime], T]) -> Fetched[T]:
+        """What `read` makes of the answer's JSON and the moment. Raises SourceProblem.
+
+        read: raises UnusableAnswer where the answer is no good, which then counts as a failure.
+        """
+        now_s = self._monotonic_s()
+        with self._lock:
+            kept = self._kept.get(ask.key)
+            problem = self._cooling(ask, now_s)
+        if kept is not None and now_s - kept.at_s < ask.fresh_s:
+            return _fetched(kept, now_s)
+        if problem is None:
+            got = self._get(ask, read)
+            if not isinstance(got, SourceProblem):
+                return got
+            problem = got
+        if kept is not None and now_s - kept.at_s <= ask.stale_s:
+            return _fetched(kept, now_s, problem)
+        raise problem
+
+    def _get(self, ask: Ask, read: Callable[[Any, datetime], T]) -> Fetched[T] | SourceProblem:
+        """Asks, and notes how that went. A problem is returned, so that no traceback leads to the request."""
+        try:
+            headers = ask.access.headers()
+        except SourceProblem as refusal:
+            return refusal  # of the login, which has a cool-down of its own
+        outcome = self._exchange(ask, headers)
+        if isinstance(outcome, Reply) and outcome.status == 401:
+            try:
+                if ask.access.renew():
+                    outcome = self._exchange(ask, ask.access.headers())
+            except SourceProblem as refusal:
+                return refusal
+        moment = self.utc_now()
+        result = outcome if isinstance(outcome, SourceProblem) else self._read(ask, outcome, read, moment)
+        with self._lock:
+            return self._note(ask, result, moment)
+
+    def _exchange(self, ask: Ask, headers: Mapping[str, str]) -> Reply | SourceProblem:
+        try:
+            return self._transport.get(ask.url, {**ask.params, **ask.access.params()}, headers)
+        except NoReply as failure:
+            kind, what = failure.kind, str(failure)
+        return self._problem(ask, kind, what)
+
+    def _read(
+        self, ask: Ask, reply: Reply, read: Callable[[Any, datetime], T], moment: datetime
+    ) -> tuple[T] | SourceProblem:
+        refusal = problem_of(reply)
+        if refusal is not None:
+            wait_s = retry_after_s(reply.headers.get("Retry-After"), moment)
+            return self._problem(ask, *refusal, status=reply.status, retry_after_s=wait_s)
+        try:
+            return (read(json_of(reply), moment),)
+        except UnusableAnswer as unusable:
+            kind, what, advice = unusable.kind, str(unusable), unusable.advice
+        return self._problem(ask, kind, what, status=reply.status, advice=advice)
+
+    def _note(self, ask: Ask, result: tuple[T] | SourceProblem, moment: datetime) -> Fetched[T] | SourceProblem:
+        now_s = self._monotonic_s()
+        of_host, of_place, of_time = _cool_keys(ask)
+        if isinstance(result, SourceProblem):
+            narrower = of_time if result.kind in OF_THE_TIME else of_place
+            self._cooldown.failed(of_host if result.kind in OF_THE_HOST else narrower, result, now_s)
+            return result
+        for key in (of_host, of_place, of_time):
+            self._cooldown.succeeded(key)
+        if ask.fresh_s or ask.stale_s:
+            self._kept.pop(ask.key, None)
+            self._kept[ask.key] = _Kept(result[0], moment, now_s)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return Fetched(result[0], moment, 0.0)
+
+    def _cooling(self, ask: Ask, now_s: float) -> SourceProblem | None:
+        for key in _cool_keys(ask):
+            problem = self._cooldown.problem(key, now_s)
+            if problem is not None:
+                return problem
+        return None
+
+    def _problem(self, ask: Ask, kind: ProblemKind, what: str, **more: Any) -> SourceProblem:
+        shown = scrubbed(what, ask.access.secrets())
+        return SourceProblem(kind, shown, provider=ask.provider, where=ask.where, **more)
+
+
+def _cool_keys(ask: Ask) -> tuple[Hashable, Hashable, Hashable]:
+    """What is left alone: all of the host, this zone and kind of question, or only this very question."""
+    account = (origin(ask.base_url), ask.access.identity)
+    return account, (*account, ask.provider, ask.about), ask.key
+
+
+def scrubbed(words: str, secrets: tuple[str, ...]) -> str:
+    """`words` without the secrets, in whichever way an address would spell them."""
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        for spelled in {secret, quote(secret, safe=""), quote(secret), quote_plus(secret)}:
+            words = words.replace(spelled, _HIDDEN)
+    return printable(words)
+
+
+def _fetched(kept: _Kept, now_s: float, problem: SourceProblem | None = None) -> Fetched[Any]:
+    return Fetched(cast(Any, kept.value), kept.fetched_at, now_s - kept.at_s, problem)
