@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from app.store.buckets import Buckets, Segment, Step, buckets
+from app.store.hourly_grid import WEIGHED, HourlyGrid
 from app.store.kept import MOST_GROUPS, Block
 from app.store.moment import Moment
 from app.store.names import LABEL as LABEL
@@ -60,16 +61,19 @@ def use_rows(
     fleet: str | None = None,
     model: str | None = None,
     oldest_minute_us: int = 0,
+    grid: HourlyGrid | None = None,
 ) -> list[Row]:
     """Sums of GPUs' use: a row per position, fleet, model, allocated, gpu_name, replica_gpus and key of `by`.
 
     by: node, gpu, replica (node, url and engine) or label:<name> add that key to the rows; any other adds none.
     fleet, model: only theirs (None: all).
     oldest_minute_us: minutes before it may be gone; hours stand in for them.
-    allocated: an engine was on the GPU; else model and replica_gpus are None.
+    allocated: an engine was on the GPU; else model and replica_gpus are None. grid: rows have its WEIGHED, too.
     """
-    scope = _Scope.of(store, segments, oldest_minute_us, by=by, known_at=known_at, fleet=fleet, model=model)
-    return _use(scope) if scope else []
+    asked = {"by": by, "known_at": known_at, "fleet": fleet, "model": model}
+    edges_us = grid.edges_us() if grid else ()
+    scope = _Scope.of(store, segments, oldest_minute_us, edges_us, **asked)
+    return _use(scope, grid) if scope else []
 
 
 def engine_rows(
@@ -120,13 +124,20 @@ class _Scope:
     buckets: Buckets
 
     @classmethod
-    def of(cls, store: Reader, segments: Sequence[Segment], oldest_minute_us: int, **asked: Any) -> _Scope | None:
-        """None for no time at all."""
+    def of(
+        cls,
+        store: Reader,
+        segments: Sequence[Segment],
+        oldest_minute_us: int,
+        edges_us: Iterable[int] = (),
+        **asked: Any,
+    ) -> _Scope | None:
+        """None for no time at all. edges_us: no piece reaches over them."""
         if not segments:
             return None
         start_us, end_us = min(start for _, start, _ in segments), max(end for _, _, end in segments)
         names = _names(store, Question(**asked, start_us=start_us, end_us=end_us))
-        found = buckets(segments, names.changes(), oldest_minute_us)
+        found = buckets(segments, [*names.changes(), *edges_us], oldest_minute_us)
         return cls(store, names, found) if found.steps else None
 
     @property
@@ -180,7 +191,7 @@ def _listed(rows: pl.DataFrame, keys: Sequence[str], *sums: pl.Expr) -> list[Row
     return list(grouped.sort(keys, nulls_last=True).iter_rows(named=True))
 
 
-def _use(scope: _Scope) -> list[Row]:
+def _use(scope: _Scope, grid: HourlyGrid | None) -> list[Row]:
     question = scope.question
     columns = ("gpu_id", "engine_id", "replica_gpus", "sharers", *_USE)
     only_fleet = "true" if question.fleet is None else f"{_GPU} IS NOT NULL"
@@ -207,8 +218,10 @@ def _use(scope: _Scope) -> list[Row]:
     engines = scope.names.engines.select("engine_id", "model", "url", "engine", "own_label")
     named = rows.join(scope.names.gpus, on="gpu_id").join(engines, on="engine_id", how="left")
     named = scope.names.place(named.with_columns(pl.col("engine_id").is_not_null().alias("allocated")))
+    named = grid.weigh(named) if grid else named
     keys = ["position", "fleet", "model", "allocated", "gpu_name", "replica_gpus", *question.key]
-    return _listed(named, keys, pl.sum(*_USE), pl.col("shared").any(), pl.col("simulated").any())
+    sums = (*_USE, *(WEIGHED if grid else ()))
+    return _listed(named, keys, pl.sum(*sums), pl.col("shared").any(), pl.col("simulated").any())
 
 
 def _engines(scope: _Scope) -> list[Row]:
