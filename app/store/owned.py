@@ -9,6 +9,7 @@ from typing import Any
 from app.store.accounts import Reader, Row
 from app.store.buckets import Segment
 from app.store.gpu_rollup import HOUR_US
+from app.store.ingest import MINUTE_US
 from app.store.spans import FLEET_SPANS
 
 LABEL = "label:"
@@ -16,7 +17,8 @@ LABEL = "label:"
 _BEFORE_SEEN_US = 8 * 24 * HOUR_US
 
 # grain: one row per position, fleet, card and key of `by`. A GPU belongs to its fleet from its membership on, but not
-# before its first sample, unless its fleet's plan says since when it serves ($dated). GPUs alike are counted first.
+# before its first sample, unless its fleet's plan says since when it serves ($dated): it was there to the end of its
+# first minute, or of its first hour once minutes are gone. GPUs alike are counted first.
 _MEMBERS = f"""
     WITH {FLEET_SPANS},
     first_hour AS (
@@ -24,6 +26,12 @@ _MEMBERS = f"""
         FROM gpu_hour JOIN (SELECT gpu_id, epoch_us(first_seen) AS seen_us FROM gpu) USING (gpu_id)
         WHERE seen_us > $first AND hour_us > seen_us - {_BEFORE_SEEN_US} AND hour_us < seen_us
           AND hour_us > $first - {_BEFORE_SEEN_US}
+        GROUP BY gpu_id
+    ),
+    first_minute AS (
+        SELECT gpu_id, min(minute_us) AS minute_us, arg_min(provisioned_s, minute_us) AS provisioned_s
+        FROM gpu_minute JOIN (SELECT gpu_id, hour_us FROM first_hour) USING (gpu_id)
+        WHERE minute_us >= hour_us AND minute_us < hour_us + {HOUR_US} AND provisioned_s > 0
         GROUP BY gpu_id
     ),
     owned AS (
@@ -34,7 +42,8 @@ _MEMBERS = f"""
             to_us,
             greatest(from_us, $first, CASE
                 WHEN list_contains($dated::VARCHAR[], fleet) THEN 0
-                WHEN hour_us IS NOT NULL THEN hour_us + {HOUR_US} - (provisioned_s * 1e6)::BIGINT
+                WHEN minute_us IS NOT NULL THEN minute_us + {MINUTE_US} - (first_minute.provisioned_s * 1e6)::BIGINT
+                WHEN hour_us IS NOT NULL THEN hour_us + {HOUR_US} - (first_hour.provisioned_s * 1e6)::BIGINT
                 ELSE epoch_us(gpu.first_seen)
             END) AS since_us,
             count(*) AS gpus
@@ -43,6 +52,7 @@ _MEMBERS = f"""
         JOIN node USING (node_id)
         LEFT JOIN (SELECT node_id, labels FROM node_state) AS state USING (node_id)
         LEFT JOIN first_hour USING (gpu_id)
+        LEFT JOIN first_minute USING (gpu_id)
         WHERE list_contains($owned::VARCHAR[], fleet)
         GROUP BY ALL
     ),

@@ -39,9 +39,17 @@ def members(
 
 
 def test_a_gpu_belongs_to_its_fleet_from_its_first_sample_on(home: Store) -> None:
+    """From 04:20 to 06:00, though they were gone at 04:30."""
     [row] = members(home, (0, T0 - HOUR, T0 + 2 * HOUR))
-    # of the hour of their first sample it is known for how long they were there: 10 minutes, taken as its last
     assert (row["fleet"], row["gpu_name"]) == ("home", HOME_CARD)
+    assert row["member_s"] == pytest.approx(2 * (2400 + 3600))
+
+
+def test_once_minutes_are_gone_the_first_hour_says_for_how_long(home: Store) -> None:
+    """It has 10 minutes, taken as its last."""
+    with home.transaction() as connection:
+        connection.execute("DELETE FROM gpu_minute")
+    [row] = members(home, (0, T0 - HOUR, T0 + 2 * HOUR))
     assert row["member_s"] == pytest.approx(2 * (600 + 3600))
 
 
