@@ -18,6 +18,7 @@ from app.accounting.tokens import Basis
 from app.answers.account import account_lines
 from app.answers.choices import account_names
 from app.answers.facts import add_fact, facts_as_json, fleets_in_force, import_facts, take_over
+from app.answers.grid import GridQuery, grid
 from app.answers.health import health
 from app.answers.hosted import hosted_comparison
 from app.answers.idle import idle_gpus
@@ -60,6 +61,8 @@ class Backend(Protocol):
     def split(self, demand: Demand | None) -> dict[str, Any]: ...
 
     def health(self) -> dict[str, Any]: ...
+
+    def grid(self, query: GridQuery) -> dict[str, Any]: ...
 
     def live(self, *, window_s: int = WINDOW_S, at: datetime | None = None) -> dict[str, Any]: ...
 
@@ -128,7 +131,10 @@ class LocalBackend:
         return split_as_json(recommend_split(asked, self.runs(), self.config, book, now))
 
     def health(self) -> dict[str, Any]:
-        return health(self.store, datetime.now(UTC))
+        return health(self.store, datetime.now(UTC), self.config)
+
+    def grid(self, query: GridQuery) -> dict[str, Any]:
+        return grid(self.store, self.config, query, datetime.now(UTC))
 
     def live(self, *, window_s: int = WINDOW_S, at: datetime | None = None) -> dict[str, Any]:
         """As of now, or of an earlier moment of which raw samples are kept."""
@@ -247,6 +253,10 @@ class HubBackend:
 
     def health(self) -> dict[str, Any]:
         answer: dict[str, Any] = self._call("GET", "/api/v1/health")
+        return answer
+
+    def grid(self, query: GridQuery) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call("GET", "/api/v1/grid", params=query.as_words())
         return answer
 
     def live(self, *, window_s: int = WINDOW_S, at: datetime | None = None) -> dict[str, Any]:

@@ -194,6 +194,20 @@ def status(
     status_command.show(form.value, db, config)
 
 
+@cli.command()
+def grid(
+    zone: Annotated[str, typer.Argument(help="A zone, e.g. DE, or a cloud region, e.g. aws:eu-west-1.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the hours of the last day.")] = False,
+    db: Db = None,
+    config: ConfigFile = None,
+) -> None:
+    """Show a zone's carbon intensity: now, by the yearly table and to come, with source, basis and kind."""
+    need_hub("grid")
+    from app.commands import grid as grid_command
+
+    grid_command.show(zone, db, config, as_json=as_json)
+
+
 report = typer.Typer(help="What each fleet did and cost, as CSV: once, here. Scheduled ones are in wattmix.toml.")
 cli.add_typer(report, name="report", no_args_is_help=True)
 

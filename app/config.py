@@ -24,6 +24,7 @@ from app.facts.settings import (
     SloSettings,
     Wanted,
 )
+from app.grid_settings import GridSettings, zones_that_differ
 from app.reference.gpus import find_gpu, words
 from app.reference.grid import grid_factor
 from app.reference.tables import checkout_folder, in_checkout
@@ -190,6 +191,7 @@ class Config(Strict):
     exchange_rate: tuple[ExchangeRateSettings, ...] = ()
     hosted_price: tuple[HostedPriceSettings, ...] = ()
     slo: tuple[SloSettings, ...] = ()
+    grid: Annotated[tuple[GridSettings, ...], AfterValidator(zones_that_differ)] = ()
 
     def facts(self) -> list[Wanted]:
         """The dated facts that this file wants in force; none where there is no file: then nothing is said or ended."""
@@ -221,6 +223,14 @@ class Config(Strict):
             if own.name.casefold() == zone.casefold():
                 return GridFactor(own.name, own.g_per_kwh, own.basis, own.year, "user", own.source)
         return grid_factor(zone)
+
+    def grid_providers(self) -> dict[str, list[str]]:
+        """Zone -> the providers that are asked about it, the one that counts first first."""
+        found: dict[str, list[str]] = {}
+        for grid in self.grid:
+            for zone in grid.zones:
+                found.setdefault(zone, []).append(grid.provider)
+        return found
 
     @model_validator(mode="after")
     def _names_agree(self) -> Config:
@@ -268,7 +278,7 @@ def load_config(path: Path | None = None) -> Config:
     except ValidationError as problem:
         raise ConfigError(describe(problem, str(file))) from None
     _check_zones(config, str(file))
-    return _from_its_folder(config, file.parent)
+    return _from_its_folder(_with_zone_names(config, str(file)), file.parent)
 
 
 def _from_its_folder(config: Config, folder: Path) -> Config:
@@ -283,20 +293,41 @@ def _from_its_folder(config: Config, folder: Path) -> Config:
     agent = config.agent.model_copy(update=files)
     reports = config.reports.model_copy(update={"folder": placed(config.reports.folder)})
     report = tuple(one.model_copy(update={"out": placed(one.out)}) for one in config.report)
+    grid = tuple(
+        one.model_copy(update={"key_file": placed(one.key_file), "path": placed(one.path)}) for one in config.grid
+    )
     return config.model_copy(
-        update={"store": store, "split": split, "agent": agent, "reports": reports, "report": report}
+        update={"store": store, "split": split, "agent": agent, "reports": reports, "report": report, "grid": grid}
     )
 
 
 def _check_zones(config: Config, where: str) -> None:
     """Every zone named is known. Raises ConfigError that names the key."""
     named = {f"fleet[{number}].zone": fleet.zone for number, fleet in enumerate(config.fleet, 1)}
-    for key, zone in {"defaults.zone": config.defaults.zone, **named}.items():
+    asked = {f"grid[{number}].zones.{zone}": zone for number, grid in enumerate(config.grid, 1) for zone in grid.zones}
+    for key, zone in {"defaults.zone": config.defaults.zone, **named, **asked}.items():
         try:
             if zone is not None:
                 config.grid_factor(zone)
         except UnknownName as problem:
             raise ConfigError(f"{where}: `{key}`: {problem}") from None
+
+
+def _with_zone_names(config: Config, where: str) -> Config:
+    """`config` whose providers are asked about zones by the names that fleets' factors have, also for cloud regions.
+
+    Raises ConfigError where two names of one entry, or of one provider, mean the same zone.
+    """
+    named: list[GridSettings] = []
+    for number, grid in enumerate(config.grid, 1):
+        zones = {config.grid_factor(zone).zone: theirs for zone, theirs in grid.zones.items()}
+        if len(zones) < len(grid.zones):
+            raise ConfigError(f"{where}: `grid[{number}].zones`: two of {', '.join(grid.zones)} are the same zone")
+        named.append(grid.model_copy(update={"zones": zones}))
+    try:
+        return config.model_copy(update={"grid": zones_that_differ(tuple(named))})
+    except ValueError as problem:
+        raise ConfigError(f"{where}: `grid`: accepted: {problem}") from None
 
 
 def store_path(option: Path | None, config: Config) -> Path:

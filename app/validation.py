@@ -12,6 +12,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 # Values of the keys that tell alternatives apart: pydantic puts them into a finding's path, the file has no such key.
 _TAGS = {"rented", "owned", "flat", "time-of-use"}
 
+# Keys whose values are shown to nobody.
+_SECRETS = {"key"}
+
 # Numbers as TOML and JSON write them: no text, and true is not 1.
 Number = Annotated[float, pydantic.Strict()]
 Whole = Annotated[int, pydantic.Strict()]
@@ -40,9 +43,19 @@ def _line(finding: Any, where: str) -> str:
     if finding["type"] == "missing":
         return f"{where}: `{key}`: the key is missing"
     # What an address carries beside the place it names may be a secret.
-    given = re.sub(r"\?[^'\"\s]+", "?...", re.sub(r"://[^/'\"\s]*@", "://...@", repr(finding["input"])))
+    told = _without_secrets(finding["input"], finding["loc"])
+    given = re.sub(r"\?[^'\"\s]+", "?...", re.sub(r"://[^/'\"\s]*@", "://...@", repr(told)))
     shown = given if len(given) <= 60 else given[:57] + "..."
     return f"{where}: `{key}`: given {shown}; accepted: {accepted(finding)}"
+
+
+def _without_secrets(given: Any, location: tuple[int | str, ...]) -> Any:
+    """What was given, without the values of keys that are secrets."""
+    if location and location[-1] in _SECRETS:
+        return "..."
+    if isinstance(given, dict):
+        return {name: _without_secrets(value, (name,)) for name, value in given.items()}
+    return [_without_secrets(one, ()) for one in given] if isinstance(given, list | tuple) else given
 
 
 def key_of(location: tuple[int | str, ...]) -> str:

@@ -15,11 +15,12 @@ import pytest
 from app import __version__, cli
 from tests.commands.invoke import wattmix
 
-COMMANDS = ["serve", "demo", "import", "runs", "split", "status", "agent", "doctor"]
+COMMANDS = ["serve", "demo", "import", "runs", "split", "status", "grid", "agent", "doctor"]
 OPTIONS = {
     "serve": ["--db", "--config", "--host", "--port", "--insecure"],
     "demo": ["--db", "--port", "--no-browser", "--no-simulation"],
     "status": ["--db", "--config", "--format"],
+    "grid": ["--json", "--db", "--config"],
     "agent": ["--hub", "--token-file", "--node", "--nvml-library", "--spool", "--once", "--format", "--config"],
     "doctor": ["--hub", "--token-file", "--nvml-library", "--config"],
     "import": ["--db", "--config", "--gpu", "--gpu-count", "--max-file-mb"],
@@ -130,7 +131,7 @@ def test_without_the_hub_s_packages_a_command_says_what_installs_them(
         return None if name in ("duckdb", "highspy") else found(name, package)
 
     monkeypatch.setattr(importlib.util, "find_spec", without_duckdb)
-    outcome = wattmix(capsys, command, *([tmp_path] if command == "import" else []))
+    outcome = wattmix(capsys, command, *([tmp_path] if command in ("import", "grid") else []))
     assert outcome.code == 2
     assert outcome.err == (
         f"error: `wattmix {command}` needs the hub, which is not installed here (duckdb, highspy missing). "

@@ -91,7 +91,11 @@ def gpu_findings(gpu: Mapping[str, Any]) -> list[Finding]:
 
 
 def place(one: Mapping[str, Any]) -> str:
-    """Where something of the health answer is: a node's name, an engine's, or a node's with the GPU's index."""
+    """Where something of the health answer is: a node's name, an engine's, a node's with the GPU's index, a provider's
+    with the zone.
+    """
+    if "provider" in one:
+        return f"{one['title']}, zone {one['zone']}"
     if "engine" in one:
         return str(one["engine"])
     return f"{one['node']} GPU {one['gpu']}" if "gpu" in one else str(one["node"])

@@ -1,4 +1,4 @@
-"""Question: which nodes and GPUs are seen, how well, and what should be done about the others?"""
+"""Question: which nodes and GPUs are seen, how well, which grid providers answer, and what is to be done about it?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 from app.answers.engine_findings import engine_findings, engine_level
 from app.answers.findings import agent_findings, gpu_findings, node_findings, node_level
+from app.answers.grid_sources import grid_sources
 from app.answers.replicas import engine_names
+from app.config import Config
 from app.store.database import Store
 from app.store.health import engine_rows, gpu_rows, node_rows
 from app.units import kwh
@@ -17,10 +19,13 @@ from app.units import kwh
 DAY_S, HOUR_S = 86_400, 3_600
 # An engine that was not heard of for so long is not shown any more.
 ENGINE_DAYS = 7
+_NO_SETTINGS = Config()
 
 
-def health(store: Store, now: datetime) -> dict[str, Any]:
-    """Nodes, GPUs and engines with what was found of each: `level` (problem, warning, note), `what`, the `remedy`."""
+def health(store: Store, now: datetime, config: Config = _NO_SETTINGS) -> dict[str, Any]:
+    """Nodes, GPUs, engines and grid providers, each with its findings: `level` (problem, warning, note), `what`, the
+    `remedy`.
+    """
     now_s = now.timestamp()
     rows = gpu_rows(store, day_us=int((now_s - DAY_S) * 1e6), hour_us=int((now_s - HOUR_S) * 1e6))
     gpus = [_gpu(row) for row in rows]
@@ -30,7 +35,8 @@ def health(store: Store, now: datetime) -> dict[str, Any]:
     known = engine_rows(store, now - timedelta(days=ENGINE_DAYS))
     named = zip(known, engine_names(known), strict=True)
     engines = [_engine(row, name, uuids, now) for row, name in named]
-    return {"generated_at": now.isoformat(), "nodes": nodes, "gpus": gpus, "engines": engines}
+    grid = grid_sources(store, config, now)
+    return {"generated_at": now.isoformat(), "nodes": nodes, "gpus": gpus, "engines": engines, "grid": grid}
 
 
 def _node(row: dict[str, Any], gpu_count: int, now: datetime) -> dict[str, Any]:

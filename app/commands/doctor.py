@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rich.text import Text
 from app.commands.agent import agent_settings
 from app.commands.checks import Check, Level
 from app.commands.engine_checks import engine_checks
+from app.commands.grid_checks import grid_checks
 from app.config import load_config
 from collectors import agent
 from collectors.agent_settings import AgentSettings
@@ -27,10 +29,11 @@ _MARKS: dict[Level, tuple[str, str]] = {"ok": ("✓", "green"), "note": ("•", 
 
 def run(hub: str | None, token_file: Path | None, nvml_library: Path | None, config_file: Path | None) -> None:
     """Print every check. Exit code 2 when there is a problem."""
-    settings = agent_settings(load_config(config_file), hub, token_file, None, nvml_library)
+    config = load_config(config_file)
+    settings = agent_settings(config, hub, token_file, None, nvml_library)
     console = Console(soft_wrap=True)
     found: list[Check] = []
-    for check in examine(settings):
+    for check in chain(examine(settings), grid_checks(config)):
         mark, colour = _MARKS[check.level]
         remedy = f"  → {check.remedy}" if check.remedy else ""
         console.print(Text.assemble((mark, colour), f" {check.what}{remedy}"))

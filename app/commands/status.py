@@ -1,4 +1,4 @@
-"""`wattmix status`: nodes, engines and GPUs as tables or JSON."""
+"""`wattmix status`: nodes, engines, GPUs and grid providers as tables or JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from app.config import load_config
 from app.formatting import MISSING, number, percent
 from app.reference.gpus import display_name
 
-_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red", "silent": "red", "down": "red", "note": "cyan"}
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red", "silent": "red", "down": "red", "note": "cyan",
+            "absent": "yellow", "failing": "yellow", "behind": "yellow", "waiting": "cyan"}  # fmt: skip
 
 
 def show(form: str, db: Path | None, config_file: Path | None) -> None:
@@ -30,13 +31,15 @@ def show(form: str, db: Path | None, config_file: Path | None) -> None:
         typer.echo(json.dumps(answer, indent=2, allow_nan=False))
         return
     console = Console(soft_wrap=True)
-    if not answer["nodes"]:
+    if answer["nodes"]:
+        console.print(_nodes(answer["nodes"]))
+        if answer["engines"]:
+            console.print(_engines(answer["engines"]))
+        console.print(_gpus(answer["gpus"]))
+    else:
         console.print("No node has sent anything yet. On a GPU node: wattmix agent --hub http://HUB:8501")
-        return
-    console.print(_nodes(answer["nodes"]))
-    if answer["engines"]:
-        console.print(_engines(answer["engines"]))
-    console.print(_gpus(answer["gpus"]))
+    if answer["grid"]:
+        console.print(_grid(answer["grid"]))
     for finding in _findings(answer):
         console.print(finding)
 
@@ -93,12 +96,25 @@ def _gpus(gpus: list[dict[str, Any]]) -> Table:
     return table
 
 
+def _grid(sources: list[dict[str, Any]]) -> Table:
+    table = Table("grid provider", "zone", "state", "g/kWh", "kind", "basis", "last answer", header_style="bold")
+    for source in sources:
+        newest = source["newest"] or {"g_per_kwh": None, "kind": MISSING, "basis": MISSING}
+        answered_s = source["answered_age_s"]
+        table.add_row(
+            source["title"], Text(source["zone"]), Text(source["state"], _COLOURS[source["state"]]),
+            number(newest["g_per_kwh"], 0), newest["kind"], newest["basis"],
+            MISSING if answered_s is None else f"{duration(answered_s)} ago",
+        )  # fmt: skip
+    return table
+
+
 def _seconds(value: float | None) -> str:
     return MISSING if value is None else f"{value:.1f} s"
 
 
 def _findings(answer: dict[str, Any]) -> Iterable[Text]:
-    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"]]:
+    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"], *answer["grid"]]:
         for finding in one["findings"]:
             colour = _COLOURS[finding["level"]]
             yield Text.assemble((finding["level"], colour), f" {place(one)}: {finding['what']}. {finding['remedy']}")

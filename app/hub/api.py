@@ -23,6 +23,7 @@ from app.hub.account_api import AccountApi
 from app.hub.auth import Gate, is_local
 from app.hub.body import read_body
 from app.hub.facts_api import FactsApi
+from app.hub.grid_api import GridApi
 from app.hub.ingest import Ingest
 from app.hub.metrics import HubMetrics
 from app.hub.parameters import one_of, parameters, past_moment, whole_number
@@ -50,6 +51,7 @@ class Api:
         self._reports = ReportApi(backend)
         self._facts = FactsApi(backend)
         self._accounts = AccountApi(backend)
+        self._grid = GridApi(backend)
 
     def routes(self) -> list[Route]:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -71,6 +73,7 @@ class Api:
             Route("/api/v1/series", _told(self._read(self._accounts.get_series)), methods=["GET"]),
             Route("/api/v1/latency", _told(self._read(self._accounts.get_latency)), methods=["GET"]),
             Route("/api/v1/power-load", _told(self._read(self._accounts.get_power_load)), methods=["GET"]),
+            Route("/api/v1/grid", _told(self._read(self._grid.get_grid)), methods=["GET"]),
             Route("/api/v1/openapi.json", _told(self._read(self.get_openapi)), methods=["GET"]),
             Route("/api/v1/report", _told(self._read(self._reports.get_report)), methods=["GET"]),
             Route("/api/v1/reports", _told(self._read(self._reports.get_reports)), methods=["GET"]),

@@ -11,9 +11,8 @@ from starlette.responses import JSONResponse, Response
 from app.answers.facts import facts_as_csv
 from app.backend import LocalBackend
 from app.errors import BadParameter, ImportFileError
-from app.facts.fields import moment_of
 from app.hub.body import read_body
-from app.hub.parameters import one_of, parameters, past_moment
+from app.hub.parameters import moment, one_of, parameters, past_moment
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 
@@ -27,7 +26,7 @@ class FactsApi:
         given = parameters(request, {"kind", "subject", "at", "known_at", "format"})
         form = one_of("format", given.get("format", "json"), ("json", "csv"))
         known_at = past_moment("known_at", given["known_at"], datetime.now(UTC)) if "known_at" in given else None
-        at = _moment(given["at"]) if "at" in given else None
+        at = moment("at", given["at"]) if "at" in given else None
         answer = await run_in_threadpool(
             self._backend.facts, kind=given.get("kind"), subject=given.get("subject"), at=at, known_at=known_at
         )
@@ -48,11 +47,3 @@ class FactsApi:
         except UnicodeDecodeError:
             raise ImportFileError(f"{file}: not UTF-8 text") from None
         return JSONResponse(await run_in_threadpool(self._backend.import_facts, text, file))
-
-
-def _moment(text: str) -> datetime:
-    """Any moment; a `+` of its offset that became a space on its way is put back."""
-    try:
-        return moment_of(text.replace(" ", "+"))
-    except ValueError as accepted:
-        raise BadParameter(f"query `at`: given {text!r}; accepted: {accepted}") from None

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from app import __version__
+from app.hub.grid_feed import GridFeed
+from app.hub.grid_poller import GridPoller
 from app.hub.jobs import Jobs
 from app.store.writer import SampleWriter
 
 
 class HubMetrics(Collector):
-    def __init__(self, writer: SampleWriter, jobs: Jobs) -> None:
+    def __init__(self, writer: SampleWriter, jobs: Jobs, grid: GridPoller | None = None) -> None:
         self._writer = writer
         self._jobs = jobs
+        self._grid = grid
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -45,6 +48,8 @@ class HubMetrics(Collector):
         yield _gauge("rollup_waiting_minutes", "GPU-minutes not rolled up yet", self._jobs.waiting)
         last = stats.last_commit.timestamp() if stats.last_commit else float("nan")
         yield _gauge("last_commit_timestamp_seconds", "When samples were last committed", last)
+        if self._grid is not None:
+            yield from _of_grid(self._grid.feeds)
         yield _build_info()
 
 
@@ -54,6 +59,25 @@ def _counter(name: str, text: str, value: float) -> Metric:
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"wattmix_{name}", text, value=value)
+
+
+def _of_grid(feeds: Sequence[GridFeed]) -> Iterator[Metric]:
+    """By provider and zone; a provider that is not asked, for lack of a key, is not up."""
+    labels = ["provider", "zone"]
+    asked = CounterMetricFamily(
+        "wattmix_grid_requests", "Questions, by what became of them", labels=[*labels, "result"]
+    )
+    added = CounterMetricFamily("wattmix_grid_points", "Grid values that said otherwise than before", labels=labels)
+    is_up = GaugeMetricFamily("wattmix_grid_up", "Whether the provider answered the last time", labels=labels)
+    last = GaugeMetricFamily("wattmix_grid_last_answer_timestamp_seconds", "The last usable answer", labels=labels)
+    for feed in feeds:
+        state, where = feed.state, [feed.state.provider, feed.state.zone]
+        asked.add_metric([*where, "answered"], feed.answers)
+        asked.add_metric([*where, "failed"], feed.failures)
+        added.add_metric(where, feed.added)
+        is_up.add_metric(where, float(state.answered_at is not None and state.problem is None))
+        last.add_metric(where, state.answered_at.timestamp() if state.answered_at else float("nan"))
+    yield from (asked, added, is_up, last)
 
 
 def _build_info() -> Metric:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from starlette.requests import Request
 
 from app.errors import BadParameter
+from app.facts.fields import moment_of
 
 
 def parameters(request: Request, accepted: set[str] | None) -> Mapping[str, str]:
@@ -44,3 +45,11 @@ def past_moment(name: str, value: str, now: datetime) -> datetime:
     if moment.tzinfo is None or moment > now:
         raise BadParameter(f"query `{name}`: given {value!r}; {accepted}")
     return moment.astimezone(UTC)
+
+
+def moment(name: str, value: str) -> datetime:
+    """Any moment, or a day; a `+` of its offset that became a space on its way is put back."""
+    try:
+        return moment_of(value.replace(" ", "+"))
+    except ValueError as accepted:
+        raise BadParameter(f"query `{name}`: given {value!r}; accepted: {accepted}") from None

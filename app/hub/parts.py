@@ -1,4 +1,4 @@
-"""A hub's parts put together over an open store: writer, background jobs, scraper, tokens and routes."""
+"""A hub's parts put together over an open store: writer, background jobs, scraper, grid poller, tokens and routes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from app.backend import LocalBackend
 from app.config import Config
 from app.hub.api import Api
 from app.hub.auth import Gate
+from app.hub.grid_poller import GridPoller
 from app.hub.ingest import Ingest
 from app.hub.jobs import Jobs
 from app.hub.metrics import HubMetrics
@@ -28,9 +29,11 @@ class HubParts:
         self.writer = SampleWriter(store, raw_days=config.store.raw_days)
         self.jobs = Jobs(store, self.writer, config)
         self.scheduler = Scheduler(store, config, self.backend.account)
+        self.grid = GridPoller.from_config(config, store)
         self.gate = Gate(store)
         self.backend.tokens_changed = self.gate.refresh
-        self.api = Api(self.backend, Ingest(self.writer, self.gate), HubMetrics(self.writer, self.jobs), self.gate)
+        metrics = HubMetrics(self.writer, self.jobs, self.grid)
+        self.api = Api(self.backend, Ingest(self.writer, self.gate), metrics, self.gate)
 
     def on_listening(self, address: str) -> None:
         """The hub takes connections. address: as this machine reaches it."""
@@ -40,6 +43,8 @@ class HubParts:
     def close(self) -> None:
         if self.scraper is not None:
             self.scraper.close()
+        if self.grid is not None:
+            self.grid.close()
         self.scheduler.close()
         self.jobs.close()
         self.writer.close()

@@ -38,6 +38,7 @@ class Store:
         self.path = path
         self.benchmarks_revision = 0
         self.facts_revision = 0
+        self.grid_revision = 0
         self.kept = Kept()
 
     @classmethod

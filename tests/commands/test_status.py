@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.store.database import Store
+from app.store.grid_states import GridState, write_state
 from app.store.rollup import roll_up
 from tests.batches import DAY, MINUTE, MODEL, Clock, batch, engine, gpu, put, seconds, writing
 from tests.commands.invoke import wattmix
@@ -108,3 +109,25 @@ def test_simulated_nodes_and_engines_are_marked(
     out = wattmix(capsys, "status", "--db", store.path).out
     assert "node-7 simulated" in out
     assert "node-7:8000 simulated" in out
+
+
+def test_grid_providers_have_a_table_and_findings(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "wattmix.toml"
+    path.write_text(
+        '[[grid]]\nprovider = "watttime"\nzones = { US-CA = "CAISO_NORTH" }\nuser = "u"\nkey_env = "NO_SUCH"\n',
+        encoding="utf-8",
+    )
+    store = Store.open(tmp_path / "s.duckdb")
+    absent = GridState(
+        "watttime", "US-CA", problem="$NO_SUCH is not set (key_env)", problem_kind="absent", advice="set it"
+    )
+    write_state(store, absent)
+    store.close()
+    monkeypatch.setenv("COLUMNS", "160")
+    out = wattmix(capsys, "status", "--db", store.path, "--config", path).out
+    (row,) = (line for line in out.splitlines() if line.startswith("│"))
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    assert cells == ["WattTime", "US-CA", "absent", "–", "–", "–", "–"]
+    assert "warning WattTime, zone US-CA: not asked: $NO_SUCH is not set (key_env). set it" in out

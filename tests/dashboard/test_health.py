@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from app.backend import LocalBackend, serve_from
 from app.config import Config
 from app.store.database import Store
+from app.store.grid import append_points
+from app.store.grid_states import GridState, write_state
 from app.store.rollup import roll_up
 from tests.batches import DAY, MINUTE, SECOND, Clock, batch, engine, gpu, put, seconds, writing
 from tests.dashboard.test_views import metric, open_page
+from tests.grid_points import value
 
 
 @pytest.fixture
@@ -118,3 +122,36 @@ def test_simulated_nodes_are_marked(page_backend: LocalBackend) -> None:
     app = open_page("health")
     assert any("violet-badge" in one.value and "simulated" in one.value for one in app.markdown)
     assert [table.value["data"].to_list() for table in app.dataframe] == [["simulated"]] * 3
+
+
+def test_grid_providers_stand_with_their_state_and_what_counts_instead(page_backend: LocalBackend) -> None:
+    now = datetime.now(UTC)
+    maps = {"provider": "electricity_maps", "zones": {"DE": "DE", "FR": "FR"}, "key_env": "NO_SUCH_TOKEN"}
+    page_backend.config = Config.model_validate({"grid": [maps]})
+    append_points(page_backend.store, [value(now - timedelta(minutes=90), 60, 321)])
+    problem = {"problem": "HTTP 500: a*b", "problem_kind": "failed", "advice": "it is asked again later"}
+    write_state(page_backend.store, GridState("electricity_maps", "DE", asked_at=now, **problem))  # type: ignore[arg-type]
+    write_state(page_backend.store, GridState("electricity_maps", "FR", asked_at=now, answered_at=now))
+    app = open_page("health")
+    assert not app.exception
+    (table,) = app.dataframe
+    germany, france = table.value.to_dict("records")
+    assert (germany["provider"], germany["zone"], germany["state"]) == ("Electricity Maps", "DE", "failing")
+    assert (germany["g/kWh"], germany["by"], germany["basis"], germany["value ended"]) == (
+        321, "measured", "lifecycle", "30 min ago",
+    )  # fmt: skip
+    assert germany["instead"] == "DE 2025 average, 329.65 g/kWh lifecycle (default)"
+    assert (france["state"], france["last answer"]) == ("behind", "0 s ago")
+    told = " ".join(one.value for one in app.markdown)
+    assert "**Electricity Maps, zone DE**: it has never answered: HTTP 500: a\\*b" in told
+    assert "**Electricity Maps, zone FR**: it has no values yet" in told
+
+
+def test_grid_providers_stand_below_the_gpus(page_backend: LocalBackend) -> None:
+    fill(page_backend.store)
+    charts = {"provider": "energy_charts", "zones": {"DE": "de"}}
+    page_backend.config = Config.model_validate({"grid": [charts]})
+    app = open_page("health")
+    assert not app.exception
+    assert [one.value for one in app.subheader] == ["Nodes", "GPUs", "Grid providers"]
+    assert app.dataframe[-1].value.to_dict("records")[0]["state"] == "waiting"

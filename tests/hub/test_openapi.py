@@ -18,14 +18,17 @@ from app.accounting.tokens import BASES
 from app.answers.query import BOUNDARIES, GROUPS, NAMES, STEPS
 from app.config import Config
 from app.facts.kinds import LatencySlo
+from app.hub import grid_api
 from app.hub.parts import HubParts
 from app.reports import request as reports
 from app.store.benchmarks import add_runs
 from app.store.database import Store
+from app.store.grid import append_points
 from collectors.benchmark.run import BenchmarkRun
 from tests.answers.accounting import SETTINGS, know, minutes_of, served, take
 from tests.batches import MODEL, batch
 from tests.conftest import ROOT
+from tests.grid_points import hour_of
 from tests.hub.asgi import ask
 
 FILE = ROOT / "docs" / "openapi.json"
@@ -38,16 +41,18 @@ OPERATIONS = [
     if method in METHODS
 ]
 SCHEDULE = {"name": "daily", "kind": "fleet-day", "cron": "0 6 * * *", "tz": "Europe/Madrid"}
+GRID = {"provider": "electricity_maps", "zones": {"DE": "DE"}, "key_env": "NO_SUCH_TOKEN"}
 RANGE = {"from": "2026-02-03T04:00Z", "to": "2026-02-03T06:00Z"}
 
 
 @pytest.fixture
 def hub(store: Store, study_runs: list[BenchmarkRun]) -> Iterator[Starlette]:
-    """A hub over a store with an hour of a GPU and an engine, the study's runs, an SLO and a schedule."""
-    config = Config.model_validate(SETTINGS | {"report": [SCHEDULE]})
+    """A hub over a store with an hour of a GPU and an engine, the study's runs, an SLO, a schedule and grid values."""
+    config = Config.model_validate(SETTINGS | {"report": [SCHEDULE], "grid": [GRID]})
     add_runs(store, study_runs)
     take(store, batch(1, rows=minutes_of(300), engine_rows=served(ttft_buckets=[0, 1, 1, 1])), config=config)
     know(store, "slo", MODEL, LatencySlo(max_ms=50.0), known_at=datetime.now(UTC) - timedelta(minutes=1))
+    append_points(store, [hour_of(number, number > 1) for number in range(4)])
     parts = HubParts(store, config)
     yield Starlette(routes=parts.api.routes())
     parts.close()
@@ -144,6 +149,8 @@ def test_parameters_are_those_that_the_code_accepts() -> None:
     assert schemas["boundary"]["enum"] == list(BOUNDARIES)
     assert DOCUMENT["components"]["schemas"]["FigureName"]["enum"] == list(FIGURES)
     assert set(DOCUMENT["components"]["schemas"]["Method"]["enum"]) == set(get_args(Method))
+    of_grid = {one["name"] for one in map(resolved, DOCUMENT["paths"]["/api/v1/grid"]["get"]["parameters"])}
+    assert of_grid == set(grid_api.NAMES)
     of_report = {one["name"] for one in map(resolved, DOCUMENT["paths"]["/api/v1/report"]["get"]["parameters"])}
     assert of_report == {*reports.NAMES, "format"}
 
@@ -174,6 +181,8 @@ def test_examples_keep_their_schemas() -> None:
         ("/api/v1/latency", RANGE | {"by": "model", "tz": "Asia/Kathmandu", "metric": "ttft", "max-ms": "40"}),
         ("/api/v1/facts", {}),
         ("/api/v1/power-load", RANGE),
+        ("/api/v1/grid", RANGE | {"zone": "DE"}),
+        ("/api/v1/grid", {"zone": "aws:eu-west-1"}),
         ("/api/v1/runs", {"gpu": "H100 PCIe"}),
         ("/api/v1/study", {}),
         ("/api/v1/report", {"kind": "hourly", "from": "2026-02-03", "to": "2026-02-04"}),

@@ -1,4 +1,4 @@
-"""*Health*: which nodes and GPUs are seen, how well, and what should be done about the others."""
+"""*Health*: which nodes and GPUs are seen, how well, which grid providers answer, and what is to be done about it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ def _live() -> None:
     if not answer["nodes"]:
         st.info("No node has sent anything yet. On a GPU node: `wattmix agent --hub http://THIS-HUB:8501`",
                 icon=":material/dns:")  # fmt: skip
+        if answer["grid"]:
+            _findings(answer)
+            _grid(answer["grid"])
         return
     if any(node["simulated"] for node in answer["nodes"]):
         st.badge("Some nodes are simulated: they are made up, no GPU stands behind them", icon=":material/science:",
@@ -44,6 +47,8 @@ def _live() -> None:
         )
     st.subheader("GPUs")
     st.dataframe(_gpu_frame(answer["gpus"]), hide_index=True, placeholder=MISSING, column_config=_GPU_COLUMNS)
+    if answer["grid"]:
+        _grid(answer["grid"])
     st.caption(
         "Coverage: seconds with a measured energy over seconds the GPU was there, of the last day. Divergence: energy "
         "counter against the integral of power, of the last hour. Lag: age of the newest sample when its batch arrived."
@@ -71,7 +76,7 @@ def _summary(answer: dict[str, Any]) -> None:
 def _findings(answer: dict[str, Any]) -> None:
     """What to do, the worst first; nodes, GPUs and engines of which the same is found share a line."""
     alike: dict[tuple[str, str, str], list[str]] = {}
-    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"]]:
+    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"], *answer["grid"]]:
         for finding in one["findings"]:
             alike.setdefault((finding["level"], finding["what"], finding["remedy"]), []).append(place(one))
     if not alike:
@@ -181,3 +186,39 @@ def _gpu_frame(gpus: list[dict[str, Any]]) -> pl.DataFrame:
         for gpu in gpus
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+_GRID_COLUMNS = {
+    "g/kWh": st.column_config.NumberColumn(format="%.0f", help="The newest value of the last day."),
+    "instead": st.column_config.TextColumn(help="What counts where the provider has no value."),
+}
+
+
+def _grid(sources: list[dict[str, Any]]) -> None:
+    st.subheader("Grid providers")
+    st.dataframe(_grid_frame(sources), hide_index=True, placeholder=MISSING, column_config=_GRID_COLUMNS)
+
+
+def _grid_frame(sources: list[dict[str, Any]]) -> pl.DataFrame:
+    rows = [
+        {
+            "provider": source["title"],
+            "zone": source["zone"],
+            "state": source["state"],
+            "g/kWh": newest.get("g_per_kwh"),
+            "by": newest.get("method"),
+            "kind": newest.get("kind"),
+            "basis": newest.get("basis"),
+            "value ended": _ago(newest.get("age_s")),
+            "last answer": _ago(source["answered_age_s"]),
+            "instead": source["table"],
+            "source": source["attribution"],
+        }
+        for source in sources
+        for newest in [source["newest"] or {}]
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _ago(age_s: float | None) -> str | None:
+    return None if age_s is None else "now" if age_s == 0 else f"{duration(age_s)} ago"

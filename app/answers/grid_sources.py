@@ -1,0 +1,115 @@
+"""Question: which providers are asked about which zones, what do they say of now, and how is asking them going?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from app.answers.grid_findings import source_findings, source_state
+from app.config import Config
+from app.grid_settings import GridSettings
+from app.store.grid import latest
+from app.store.grid_states import GridState, read_states
+from app.store.names import Reader
+from collectors.grid.registry import PROVIDERS
+
+# What is older says nothing of now.
+LONGEST_AGE = timedelta(hours=24)
+Row = Mapping[str, Any]
+
+
+def grid_sources(
+    reader: Reader, config: Config, now: datetime, *, zone: str | None = None, known_at: datetime | None = None
+) -> list[dict[str, Any]]:
+    """Each provider and zone of wattmix.toml in its order, with its newest value of the last day and its findings."""
+    asked = [(settings, name) for settings in config.grid for name in settings.zones if zone in (None, name)]
+    if not asked:
+        return []
+    states = read_states(reader)
+    newest = _newest(reader, {name for _, name in asked}, now, known_at)
+    return [
+        _source(
+            settings,
+            states.get((settings.provider, name), GridState(settings.provider, name)),
+            newest.get((settings.provider, name)),
+            config.grid_factor(name).label,
+            now,
+        )
+        for settings, name in asked
+    ]
+
+
+def _newest(reader: Reader, zones: set[str], now: datetime, known_at: datetime | None) -> dict[tuple[str, str], Row]:
+    """By provider and zone: of several bases the value that begins last, and an average before a marginal one."""
+    since_us, now_us = (int(moment.timestamp() * 1e6) for moment in (now - LONGEST_AGE, now))
+    found: dict[tuple[str, str], Row] = {}
+    for row in latest(reader, sorted(zones), since_us, now_us, known_at).iter_rows(named=True):
+        key = (row["provider"].split(": ")[0], row["zone"])
+        if key not in found or _rank(row) > _rank(found[key]):
+            found[key] = row
+    return found
+
+
+def _rank(row: Row) -> tuple[bool, int]:
+    return row["kind"] == "average", row["start_us"]
+
+
+def _source(settings: GridSettings, state: GridState, row: Row | None, table: str, now: datetime) -> dict[str, Any]:
+    known = PROVIDERS[settings.provider]
+    source = {
+        "provider": settings.provider,
+        "title": known.title,
+        "attribution": known.attribution,
+        "zone": state.zone,
+        "zone_there": settings.zones[state.zone],
+        "is_marginal": settings.is_marginal,
+        "poll_s": settings.poll_s,
+        "asked_at": _text(state.asked_at),
+        "asked_age_s": _age_s(state.asked_at, now),
+        "answered_at": _text(state.answered_at),
+        "answered_age_s": _age_s(state.answered_at, now),
+        "problem": state.problem,
+        "problem_kind": state.problem_kind,
+        "advice": state.advice,
+        "retry_at": _text(state.retry_at),
+        "forecast_problem": state.forecast_problem,
+        "newest": None if row is None else value_as_json(row) | {"age_s": _value_age_s(row, now)},
+        "table": table,
+    }  # fmt: skip
+    source["state"] = source_state(source)
+    return source | {"findings": source_findings(source)}
+
+
+def value_as_json(row: Row) -> dict[str, Any]:
+    """A value of the store. method: measured, estimated or forecast."""
+    return {
+        "start": _of_us(row["start_us"]),
+        "end": _of_us(row["end_us"]),
+        "g_per_kwh": row["g_per_kwh"],
+        "method": "forecast" if row["is_forecast"] else "estimated" if row["estimated"] else "measured",
+        "estimation_method": row["estimation_method"],
+        "kind": row["kind"],
+        "basis": row["basis"],
+        "provider": row["provider"],
+        "issued_at": _text(row["issued_at"]),
+        "revised_at": _text(row["revised_at"]),
+        "known_at": _text(row["known_at"]),
+    }
+
+
+def _value_age_s(row: Row, now: datetime) -> float:
+    """How long ago the stretch of a value was over; 0 while it lasts."""
+    return max(0.0, now.timestamp() - float(row["end_us"]) / 1e6)
+
+
+def _of_us(moment_us: int) -> str:
+    return datetime.fromtimestamp(moment_us / 1e6, UTC).isoformat()
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat()
+
+
+def _age_s(moment: datetime | None, now: datetime) -> float | None:
+    return None if moment is None else (now - moment).total_seconds()
