@@ -16,6 +16,7 @@ from app.accounting.line import AccountLine
 from app.accounting.periods import Period
 from app.accounting.tokens import Basis
 from app.answers.account import account_lines
+from app.answers.carbon import carbon
 from app.answers.choices import account_names
 from app.answers.facts import add_fact, facts_as_json, fleets_in_force, import_facts, take_over
 from app.answers.grid import GridQuery, grid
@@ -73,6 +74,8 @@ class Backend(Protocol):
     def latency(self, query: AccountQuery, wanted: Wanted | None = None) -> dict[str, Any]: ...
 
     def power_load(self, query: AccountQuery) -> dict[str, Any]: ...
+
+    def carbon(self, query: AccountQuery) -> dict[str, Any]: ...
 
     def report(self, request: Request, progress: Progress = untold) -> Report: ...
 
@@ -162,6 +165,10 @@ class LocalBackend:
 
     def power_load(self, query: AccountQuery) -> dict[str, Any]:
         return power_load(self.store, self.config, query, datetime.now(UTC))
+
+    def carbon(self, query: AccountQuery) -> dict[str, Any]:
+        """What grams stand on, what moved them, and when and where they would be fewer."""
+        return carbon(self.store, self.config, query, datetime.now(UTC))
 
     def price_changes(self, query: AccountQuery) -> list[dict[str, Any]]:
         return price_changes(self.store, query)
@@ -275,6 +282,9 @@ class HubBackend:
 
     def power_load(self, query: AccountQuery) -> dict[str, Any]:
         return self._account("power-load", query)
+
+    def carbon(self, query: AccountQuery) -> dict[str, Any]:
+        return self._account("carbon", query)
 
     def _account(self, name: str, query: AccountQuery, more: Mapping[str, str] | None = None) -> dict[str, Any]:
         answer: dict[str, Any] = self._call("GET", f"/api/v1/{name}", params={**query.as_words(), **(more or {})})

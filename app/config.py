@@ -12,8 +12,10 @@ from typing import Annotated, Any, Literal
 import platformdirs
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
-from app.accounting.carbon import GridFactor
+from app.accounting.carbon import COMPARABLE_METHOD, GridFactor
 from app.errors import ConfigError, UnknownName
+from app.facts.carbon import Embodied
+from app.facts.carbon_settings import EmbodiedSettings, MarketFactorSettings
 from app.facts.kinds import ANY_FLEET, ZoneFact
 from app.facts.kinds import Pue as PueFact
 from app.facts.settings import (
@@ -33,24 +35,8 @@ from app.validation import GramsPerKwh, Number, Pue, Strict, Whole, describe
 from collectors.engine.targets import EngineTarget, is_index, urls_that_differ
 from collectors.samples import Id
 
-Positive = Annotated[Number, Field(gt=0)]
 NonNegative = Annotated[Number, Field(ge=0)]
 Port = Annotated[Whole, Field(ge=1, le=65535)]
-
-
-class Embodied(Strict):
-    """method: whose figure; `user` needs kg_per_gpu. policy `sunk`: a card that was made anyway counts 0."""
-
-    method: Literal["pcf", "boavizta", "user"] = "pcf"
-    policy: Literal["full", "sunk"] = "full"
-    kg_per_gpu: NonNegative | None = None
-    lifetime_years: Positive = 4.0
-
-    @model_validator(mode="after")
-    def _user_needs_a_figure(self) -> Embodied:
-        if self.method == "user" and self.kg_per_gpu is None:
-            raise ValueError('kg_per_gpu beside method = "user"')
-        return self
 
 
 class Fleet(Strict):
@@ -61,15 +47,20 @@ class Fleet(Strict):
     pue: Pue = 1.0
     host_w_per_gpu: NonNegative | None = None
     price: Annotated[RentedPrice | OwnedPrice, Field(discriminator="plan")] | None = None
-    embodied: Embodied = Embodied()
+    embodied: EmbodiedSettings | None = None
+    market_factor: MarketFactorSettings | None = None
 
-    def facts(self) -> Iterator[Wanted]:
+    def facts(self, defaults: Defaults) -> Iterator[Wanted]:
         """The dated facts that this fleet's settings make."""
         yield Wanted("pue", self.name, PueFact(pue=self.pue))
         if self.zone is not None:
             yield Wanted("zone", self.name, ZoneFact(zone=self.zone))
         if self.price is not None:
             yield from self.price.facts(self.name)
+        if self.embodied is not None:
+            yield self.embodied.fact(self.name, defaults.embodied_method)
+        if self.market_factor is not None:
+            yield self.market_factor.fact(self.name)
 
     def matches_gpu(self, gpu_name: str) -> bool:
         """`gpu` is a name or a glob; separators and case do not count."""
@@ -161,15 +152,17 @@ class ScrapedEngine(EngineTarget):
 
 
 class Defaults(Strict):
-    """What counts for GPUs that no fleet claims. host_w_per_gpu: also for fleets without one of their own."""
+    """What counts for GPUs that no fleet claims. host_w_per_gpu, embodied_method: also for fleets without their own."""
 
     zone: str = "EU27"
     pue: Pue = 1.0
     host_w_per_gpu: NonNegative = 0.0
+    embodied_method: Literal["pcf", "boavizta"] = COMPARABLE_METHOD
 
     def facts(self) -> Iterator[Wanted]:
         yield Wanted("pue", ANY_FLEET, PueFact(pue=self.pue))
         yield Wanted("zone", ANY_FLEET, ZoneFact(zone=self.zone))
+        yield Wanted("embodied", ANY_FLEET, Embodied(method=self.embodied_method))
 
 
 class SplitSettings(Strict):
@@ -200,7 +193,7 @@ class Config(Strict):
         dated: tuple[ExchangeRateSettings | HostedPriceSettings | SloSettings, ...] = (
             *self.exchange_rate, *self.hosted_price, *self.slo,
         )  # fmt: skip
-        of_fleets = (fact for fleet in self.fleet for fact in fleet.facts())
+        of_fleets = (fact for fleet in self.fleet for fact in fleet.facts(self.defaults))
         return [*self.defaults.facts(), *of_fleets, *(one.fact() for one in dated)]
 
     def host_w_per_gpu(self, fleet: str | None) -> float:

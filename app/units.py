@@ -36,6 +36,10 @@ def per_hour(per_second: float) -> float:
     return per_second * SECONDS_PER_HOUR
 
 
+def grams(kilograms: float) -> float:
+    return kilograms * 1e3
+
+
 def tonnes(grams: float) -> float:
     return grams / GRAMS_PER_TONNE
 

@@ -79,7 +79,7 @@ def test_the_example_has_every_key_of_the_code_and_no_other() -> None:
 def test_the_walk_over_the_code_sees_both_price_plans() -> None:
     known = set(keys_of(Config))
     assert {"fleet.price(OwnedPrice).life_years", "fleet.price(RentedPrice).per_gpu_hour", "node.match"} <= known
-    assert len(known) == 124
+    assert len(known) == 133
 
 
 def test_the_example_loads_with_what_it_says() -> None:
@@ -197,6 +197,13 @@ def test_a_tilde_in_the_store_s_path_is_the_home_folder(
          "`fleet[1].embodied.method`: given 'guess'; accepted: 'pcf', 'boavizta' or 'user'"),
         (fleet("a", "L4", "embodied = {method = 'user'}"),
          "`fleet[1].embodied`: given {'method': 'user'}; accepted: kg_per_gpu beside method = \"user\""),
+        (fleet("a", "L4", "embodied = {kg_low = 5, kg_per_gpu = 4}"), "accepted: kg_low <= kg_per_gpu <= kg_high"),
+        (fleet("a", "L4", "embodied = {kg_high = 5}"), "accepted: kg_per_gpu beside kg_low and kg_high"),
+        (fleet("a", "L4", "market_factor = {g_per_kwh = 5}"), "`fleet[1].market_factor.source`: the key is missing"),
+        (fleet("a", "L4", "market_factor = {g_per_kwh = -5, source = 'x'}"),
+         "`fleet[1].market_factor.g_per_kwh`: given -5; accepted: a number >= 0"),
+        ("[defaults]\nembodied_method = 'user'\n",
+         "`defaults.embodied_method`: given 'user'; accepted: 'pcf' or 'boavizta'"),
         (fleet("a", "L4", "embodied = {lifetime_years = 0}"),
          "`fleet[1].embodied.lifetime_years`: given 0; accepted: a number > 0"),
         ("[[zone]]\nname = 'z'\ng_per_kwh = -1\nbasis = 'direct'\nsource = 's'",

@@ -9,14 +9,16 @@ from functools import partial
 from app import units
 from app.accounting.bill import Bill, View
 from app.accounting.energy import Boundary, joules_per_token, tokens_per_joule
-from app.accounting.figure import Figure, missing, weakest
+from app.accounting.figure import Figure, missing, total, weakest
 from app.accounting.latency import Bucket, Held, Quantile, merged, quantile
 from app.accounting.served import NO_ENGINE, Served
+from app.accounting.sums import EmbodiedEnd
 from app.accounting.tokens import BASES, Basis, per_mtok
 from collectors.samples import LATENCY_METRICS, LatencyMetric
 
 PERCENTILES = (50, 90, 99)
 NOT_SEEN = "no GPU was seen"
+_PER_MTOK = "gCO2e/Mtok"
 
 
 @dataclass(slots=True)
@@ -63,6 +65,23 @@ class Account:
         if self._was_not_there:
             return missing("gCO2e", "measured", self._why_not_there)
         return self.bill.grams(view or self.view)
+
+    def market_grams(self) -> Figure:
+        if self._was_not_there:
+            return missing("gCO2e", "measured", self._why_not_there)
+        return self.bill.market_grams(self.view)
+
+    def embodied(self, view: View | None = None, end: EmbodiedEnd = "central") -> Figure:
+        """Also of owned GPUs that were off."""
+        if self._was_not_there and not self.bill.off_s:
+            return missing("gCO2e", "measured", self._why_not_there)
+        return self.bill.embodied(view or self.view, end)
+
+    def sci(self, end: EmbodiedEnd = "central") -> Figure:
+        """Software carbon intensity (ISO/IEC 21031) = (operational + embodied) per million tokens; location-based."""
+        operational, embodied = self.grams(), self.embodied(end=end)
+        both = replace(total((operational, embodied), "gCO2e"), coverage=operational.coverage)
+        return self.over_mtok(both, self.tokens(), _PER_MTOK)
 
     def tokens(self) -> Figure:
         """The tokens that divide; missing when they were not made on exactly these GPUs."""
@@ -203,7 +222,21 @@ FIGURES: Mapping[str, Callable[[Account], Figure]] = {
     "carbon_active_g": lambda of: of.grams("used"),
     "carbon_idle_g": lambda of: of.grams("idle"),
     "carbon_unallocated_g": lambda of: of.grams("unallocated"),
-    "g_per_mtok": lambda of: of.over_mtok(of.grams(), of.tokens(), "gCO2e/Mtok"),
+    "g_per_mtok": lambda of: of.over_mtok(of.grams(), of.tokens(), _PER_MTOK),
+    "carbon_market_g": Account.market_grams,
+    "g_per_mtok_market": lambda of: of.over_mtok(of.market_grams(), of.tokens(), _PER_MTOK),
+    "embodied_g": Account.embodied,
+    "embodied_low_g": lambda of: of.embodied(end="low"),
+    "embodied_high_g": lambda of: of.embodied(end="high"),
+    "embodied_active_g": lambda of: of.embodied("used"),
+    "embodied_idle_g": lambda of: of.embodied("idle"),
+    "embodied_unallocated_g": lambda of: of.embodied("unallocated"),
+    "embodied_g_per_mtok": lambda of: of.over_mtok(of.embodied(), of.tokens(), _PER_MTOK),
+    "embodied_g_per_mtok_low": lambda of: of.over_mtok(of.embodied(end="low"), of.tokens(), _PER_MTOK),
+    "embodied_g_per_mtok_high": lambda of: of.over_mtok(of.embodied(end="high"), of.tokens(), _PER_MTOK),
+    "sci_g_per_mtok": Account.sci,
+    "sci_g_per_mtok_low": lambda of: of.sci("low"),
+    "sci_g_per_mtok_high": lambda of: of.sci("high"),
     "prompt_tokens": lambda of: of.count(of.served.count("prompt_tokens")),
     "cached_tokens": lambda of: of.count(of.served.cached_tokens()),
     "computed_tokens": lambda of: of.count(of.served.tokens("computed")),

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from app import units
+from app.accounting.carbon import EmbodiedMethod
 from app.accounting.energy import LEAST_COVERAGE, Boundary
 from app.accounting.figure import Figure, Method, missing, weakest
-from app.accounting.terms import GpuUse, Terms
+from app.accounting.sums import EmbodiedEnd, Sums
+from app.accounting.terms import GpuUse, GridHours, Terms
 
 Part = Literal["used", "idle", "unallocated"]
 PARTS: tuple[Part, ...] = ("used", "idle", "unallocated")
@@ -20,23 +22,8 @@ View = Literal["bill", "used", "idle", "unallocated"]
 VIEWS: tuple[View, ...] = ("bill", *PARTS)
 # Seconds that the arithmetic of sums leaves over are not a gap.
 _SLACK_S = 1e-3
+_ROUNDING = 1e-9
 _NO_ENERGY = "no energy was measured"
-
-
-@dataclass(slots=True)
-class Sums:
-    """One part's amounts. no_usd, no_grams: why a sum is not known; the first reason counts."""
-
-    usd: float = 0.0
-    gpu_j: float = 0.0
-    it_j: float = 0.0
-    site_j: float = 0.0
-    grams: float = 0.0
-    no_usd: str | None = None
-    no_grams: str | None = None
-
-    def joules(self, boundary: Boundary) -> float:
-        return self.gpu_j if boundary == "gpu" else self.it_j if boundary == "it" else self.site_j
 
 
 @dataclass(slots=True)
@@ -73,17 +60,23 @@ class Bill:
     # Seconds by how their price is known, joules by how their grid factor is.
     priced_s: dict[Method | None, float] = field(default_factory=dict)
     grid_j: dict[Method, float] = field(default_factory=dict)
+    # Seconds by how the embodied carbon of their cards is known.
+    embodied_s: dict[Method, float] = field(default_factory=dict)
     price_sources: set[str] = field(default_factory=set)
     grids: set[str] = field(default_factory=set)
+    markets: set[str] = field(default_factory=set)
+    embodieds: set[str] = field(default_factory=set)
 
     def add(self, use: GpuUse, terms: Terms, working_share: float | None, no_share: str | None = None) -> None:
         """Take over what GPUs did. working_share: see working_usd; None for the reason no_share."""
         total_j = use.known_j + use.interpolated_j + use.estimated_j
         idle_j = use.idle_j if use.used_s else total_j
-        used_usd = self.used.usd
+        used_usd, hours = self.used.usd, use.grid_hours
+        used, rest, basis = (hours.used, hours.rest, hours.basis) if hours else (None, None, "")
         if use.used_s:
-            self._put(self.used, use.used_s, total_j - idle_j, terms)
-        self._put(self.idle if use.allocated else self.unallocated, use.provisioned_s - use.used_s, idle_j, terms)
+            self.used.take(use.used_s, total_j - idle_j, terms, used, basis)
+        unused = self.idle if use.allocated else self.unallocated
+        unused.take(use.provisioned_s - use.used_s, idle_j, terms, rest, basis)
         if use.used_s and working_share is None:
             self.no_working = self.no_working or no_share
         else:
@@ -93,13 +86,15 @@ class Bill:
     def add_off(self, seconds: float, terms: Terms) -> None:
         """Take over hours of owned GPUs that were paid and not there: no engine was on them."""
         self.off_s += seconds
-        self._pay(self.unallocated, seconds, 0.0, terms)
+        self.unallocated.pay(seconds, 0.0, terms)
+        self.unallocated.amortise(seconds, terms)
         self._note_price(seconds, terms)
+        self._note_embodied(seconds, terms)
 
     def add_rounding(self, seconds: float, terms: Terms) -> None:
         """Take over what a billing increment adds to the end of a stretch: it is paid and idle."""
         self.added_s += seconds
-        self._pay(self.idle, seconds, 0.0, terms)
+        self.idle.pay(seconds, 0.0, terms)
         self._note_price(seconds, terms)
 
     def usd(self, view: View = "bill") -> Figure:
@@ -128,10 +123,41 @@ class Bill:
         return self._physical("J", value, self._energy_method(within), None)
 
     def grams(self, view: View = "bill") -> Figure:
-        """Operational carbon of the part's site energy, location-based."""
-        reason = next((part.no_grams for part in self._parts(view) if part.no_grams), None)
+        """Operational carbon of the part's site energy, location-based; factors of two bases are never added."""
+        parts = self._parts(view)
+        reason = next((part.no_grams for part in parts if part.no_grams), None)
+        # Who does not say what is in a factor is told as such, and not held against those who do.
+        bases = sorted(self.bases(view) - {"provider"})
+        if len(bases) > 1:
+            reason = reason or f"grams of {' and '.join(bases)} factors are not added: look at fleets of one basis"
         method = weakest((self.energy_method, *self.grid_j))
-        return self._physical("gCO2e", sum(part.grams for part in self._parts(view)), method, reason)
+        return self._physical("gCO2e", sum(part.grams for part in parts), method, reason)
+
+    def market_grams(self, view: View = "bill") -> Figure:
+        """Operational carbon of the same energy by the suppliers' factors; missing where one of them is."""
+        parts = self._parts(view)
+        reason = next((part.no_market for part in parts if part.no_market), None)
+        method = weakest((self.energy_method, "user"))
+        return self._physical("gCO2e", sum(part.market_g for part in parts), method, reason)
+
+    def embodied(self, view: View = "bill", end: EmbodiedEnd = "central") -> Figure:
+        """Carbon of making the cards, as much as falls on the part's hours.
+
+        end: by the least, the chosen or the most of what is known. Two tables' figures are not added.
+        """
+        parts = self._parts(view)
+        reason = next((part.no_embodied for part in parts if part.no_embodied), None)
+        tables = sorted(frozenset[EmbodiedMethod]().union(*(part.embodied_whose for part in parts)) - {"user"})
+        if len(tables) > 1:
+            reason = reason or f"embodied figures of {' and '.join(tables)} are not added: choose one method"
+        method = weakest((*self.embodied_s, self.split_method))
+        if reason is not None:
+            return missing("gCO2e", method, reason)
+        return Figure(sum(part.embodied(end) for part in parts), "gCO2e", method)
+
+    def bases(self, view: View = "bill") -> frozenset[str]:
+        """Lifecycle, direct or both: of the grid factors of its grams."""
+        return frozenset().union(*(part.bases for part in self._parts(view)))
 
     @property
     def coverage(self) -> float | None:
@@ -177,30 +203,6 @@ class Bill:
             reason = f"energy was measured {share:.0%} of the time, below {LEAST_COVERAGE:.0%}"
         return missing(unit, method, reason) if reason else Figure(value, unit, method, coverage=share)
 
-    def _put(self, part: Sums, seconds: float, gpu_j: float, terms: Terms) -> None:
-        it_j = gpu_j + terms.host_w * seconds
-        site_j = it_j * terms.pue
-        part.gpu_j += gpu_j
-        part.it_j += it_j
-        part.site_j += site_j
-        if terms.grid.g_per_kwh is None:
-            part.no_grams = part.no_grams or terms.grid.reason or f"no grid factor for {terms.grid.zone}"
-        else:
-            part.grams += units.kwh(site_j) * terms.grid.g_per_kwh
-        self._pay(part, seconds, site_j, terms)
-
-    def _pay(self, part: Sums, seconds: float, site_j: float, terms: Terms) -> None:
-        if terms.usd_per_gpu_hour is None:
-            part.no_usd = part.no_usd or terms.reason or "no price"
-            return
-        part.usd += terms.usd_per_gpu_hour * units.hours(seconds)
-        if not terms.is_owned:
-            return
-        if terms.usd_per_kwh is not None:
-            part.usd += units.kwh(site_j) * terms.usd_per_kwh
-        elif site_j:
-            part.no_usd = part.no_usd or terms.no_tariff or "no tariff"
-
     def _note(self, use: GpuUse, terms: Terms, total_j: float) -> None:
         self.provisioned_s += use.provisioned_s
         self.used_s += use.used_s
@@ -216,9 +218,26 @@ class Bill:
         self._note_known(use, total_j)
         self._note_unknown(use, terms)
         self._note_price(use.provisioned_s, terms)
-        grid = terms.grid
-        self.grid_j[grid.method] = self.grid_j.get(grid.method, 0.0) + total_j * terms.pue
-        self.grids.add(f"{grid.label}, PUE {terms.pue:g}")
+        self._note_grid(use.grid_hours, terms, total_j)
+        if terms.market is not None:
+            self.markets.add(terms.market.label)
+        self._note_embodied(use.provisioned_s, terms)
+
+    def _note_grid(self, hours: GridHours | None, terms: Terms, total_j: float) -> None:
+        """How the intensity of these joules is known, and by whom."""
+        told: dict[Method, float] = {}
+        if hours is not None and hours.used.j + hours.rest.j > 0:
+            all_j = hours.used.j + hours.rest.j
+            told = {"estimated": hours.estimated_j, "forecast": hours.forecast_j}
+            told["measured"] = max(all_j - hours.estimated_j - hours.forecast_j, 0.0)
+            self.grids.add(f"{hours.source}, PUE {terms.pue:g}")
+        untold_j = total_j - sum(told.values())
+        if not told or untold_j > _ROUNDING * total_j:
+            told[terms.grid.method] = told.get(terms.grid.method, 0.0) + untold_j
+            self.grids.add(f"{terms.grid.label}, PUE {terms.pue:g}")
+        for method, joules in told.items():
+            if joules or method == terms.grid.method:
+                self.grid_j[method] = self.grid_j.get(method, 0.0) + joules * terms.pue
 
     def _note_known(self, use: GpuUse, total_j: float) -> None:
         filled_s = use.provisioned_s - use.covered_s - use.bridged_s - use.unknown_s
@@ -243,3 +262,10 @@ class Bill:
         method = None if terms.usd_per_gpu_hour is None else terms.method
         self.priced_s[method] = self.priced_s.get(method, 0.0) + seconds
         self.price_sources.add(terms.source)
+
+    def _note_embodied(self, seconds: float, terms: Terms) -> None:
+        embodied = terms.embodied
+        if embodied is None or not seconds or not terms.in_service:
+            return
+        self.embodied_s[embodied.method] = self.embodied_s.get(embodied.method, 0.0) + seconds
+        self.embodieds.add(embodied.label)

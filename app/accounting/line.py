@@ -16,7 +16,7 @@ class AccountLine:
 
     figures: by name, see app/accounting/account.py; energy within `boundary`. ttft: percentile -> quantile of all first
     tokens of the period; coverage: seconds with a measured energy over seconds the GPUs were there; method: the weakest
-    by which seconds, joules and tokens were got.
+    by which seconds, joules and tokens were got. carbon_basis: see app/accounting/carbon_line.py.
     """
 
     period: Period
@@ -30,3 +30,4 @@ class AccountLine:
     method: Method
     price_source: str
     grid: str
+    carbon_basis: str

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from datetime import datetime, timedelta
 
 from app.accounting.account import PERCENTILES, Account
+from app.accounting.carbon_line import carbon_line
 from app.accounting.energy import Boundary
 from app.accounting.figure import weakest
 from app.accounting.line import AccountLine
@@ -14,6 +15,7 @@ from app.accounting.periods import Period
 from app.accounting.segments import cut
 from app.accounting.tokens import Basis
 from app.answers.accounts import Accounts
+from app.answers.intensity import intensity_of
 from app.answers.query import AccountQuery
 from app.answers.reading import Reading, Slots
 from app.answers.terms import dated_terms
@@ -28,6 +30,7 @@ LINE_FIGURES = (
     "gpu_hours", "prompt_tokens", "cached_tokens", "generated_tokens", "requests", "failed_requests", "energy_kwh",
     "energy_idle_kwh", "cost", "cost_used", "cost_working", "cost_slack", "cost_idle", "cost_unallocated",
     "usd_per_mtok", "tokens_per_joule", "carbon_g", "g_per_mtok",
+    "carbon_market_g", "embodied_g", "embodied_low_g", "embodied_high_g", "sci_g_per_mtok",
 )  # fmt: skip
 
 
@@ -55,7 +58,8 @@ def accounts_of(
     slots = Slots.of(cut(periods, dated.changes), dated)
     oldest_minute = now - timedelta(days=config.store.minute_days)
     with nullcontext(at) if at else moment(store) as reader:
-        reading = Reading(reader, found, dated, slots, int(oldest_minute.timestamp() * 1e6))
+        intensity = intensity_of(reader, config, dated, slots.places, fleets, periods, query.known_at)
+        reading = Reading(reader, found, dated, slots, int(oldest_minute.timestamp() * 1e6), intensity)
         reading.add_use(engines=engines)
         reading.add_off(fleets)
         reading.add_rounding(fleets)
@@ -111,4 +115,5 @@ def _line(period: Period, key: dict[str, str | None], account: Account) -> Accou
         method=weakest((bill.energy_method, bill.split_method, account.served.method)),
         price_source="; ".join(sorted(bill.price_sources)),
         grid="; ".join(sorted(bill.grids)),
+        carbon_basis=carbon_line(account),
     )

@@ -24,7 +24,7 @@ from app.store.nodes import node_names
 
 IN_FORCE, PAST, LATER, SUPERSEDED = "in force", "past", "later", "superseded"
 # What a fleet has one of at any moment.
-FLEET_KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone")
+FLEET_KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone", "market_factor", "embodied")
 
 
 @dataclass(frozen=True)

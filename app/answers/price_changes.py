@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.answers.facts import FLEET_KINDS
 from app.answers.query import AccountQuery
 from app.facts.book import FactBook
+from app.facts.kinds import Kind
 from app.facts.words import in_words
 from app.store.database import Store
 from app.store.facts import fact_book
 
+_KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone")
 _JUST_BEFORE = timedelta(microseconds=1)
 
 
@@ -28,7 +29,7 @@ def price_changes(store: Store, query: AccountQuery) -> list[dict[str, Any]]:
 
 
 def _of_fleet(book: FactBook, fleet: str, query: AccountQuery) -> Iterator[tuple[datetime, str, str]]:
-    for kind in FLEET_KINDS:
+    for kind in _KINDS:
         for moment in book.changes(kind, fleet, query.start, query.end):
             fact = book.at(kind, fleet, moment)
             # A price of owned GPUs also changes when they come into service or retire.

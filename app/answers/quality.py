@@ -9,6 +9,8 @@ from typing import Any
 from app import units
 from app.accounting.account import Account
 from app.accounting.bill import Bill
+from app.accounting.carbon import SUNK
+from app.accounting.carbon_line import carbon_line
 from app.answers.accounts import Accounts
 from app.config import Config
 from app.formatting import number, percent
@@ -19,7 +21,7 @@ def quality_of(account: Account) -> dict[str, Any]:
 
     coverage: seconds with a measured energy. gpu_seconds: by how their energy is known, those of simulated GPUs as
     such; joules: the same of joules. prices: GPU-seconds by how their price is known; grid: joules by how their grid
-    factor is. simulated: share of GPU-seconds.
+    factor is. simulated: share of GPU-seconds. carbon_basis: what the grams stand on, in a line.
     """
     bill = account.bill
     return {
@@ -31,6 +33,7 @@ def quality_of(account: Account) -> dict[str, Any]:
         "simulated": bill.simulated_s / bill.provisioned_s if bill.provisioned_s else None,
         "price_sources": sorted(bill.price_sources),
         "grids": sorted(bill.grids),
+        "carbon_basis": carbon_line(account),
     }  # fmt: skip
 
 
@@ -55,11 +58,17 @@ def _notes(found: Accounts, config: Config) -> Iterator[str]:
     if simulated_s:
         yield f"{percent(simulated_s / provisioned_s)} of the GPU-hours are simulated"
     yield from _of_prices(bills)
+    yield from _of_carbon(bills)
     if query.boundary != "gpu" and not any(bill.has_host for bill in bills):
         yield "the hosts' own power is not in it: set host_w_per_gpu in wattmix.toml"
     unplaced = max(account.served.unplaced for account in found.totals.values())
     if unplaced:
         yield f"{unplaced} engines ran on GPUs that are not known: their tokens divide no cost"
+
+
+def _of_carbon(bills: list[Bill]) -> Iterator[str]:
+    if any(label.startswith(SUNK) for bill in bills for label in bill.embodieds):
+        yield "cards of a fleet count as made anyway (sunk): their embodied carbon is 0 by assumption"
 
 
 def _of_prices(bills: list[Bill]) -> Iterator[str]:

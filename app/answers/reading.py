@@ -15,8 +15,9 @@ from app.accounting.latency import Bucket, Held, held
 from app.accounting.plans import rounded_s
 from app.accounting.segments import Segment
 from app.accounting.served import COUNTS
-from app.accounting.terms import GpuUse, Terms
+from app.accounting.terms import GpuUse, GridHours, Terms
 from app.answers.accounts import Accounts
+from app.answers.intensity import Intensity
 from app.answers.terms import DatedTerms
 from app.answers.working import BestRates, WorkingShares
 from app.facts.kinds import OwnedPrice
@@ -70,12 +71,21 @@ class Slots:
 class Reading:
     """Adds to `into` what the store holds of its periods."""
 
-    def __init__(self, reader: Reader, into: Accounts, dated: DatedTerms, slots: Slots, oldest_minute_us: int) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        into: Accounts,
+        dated: DatedTerms,
+        slots: Slots,
+        oldest_minute_us: int,
+        intensity: Intensity | None,
+    ) -> None:
         query = into.query
         self._reader = reader
         self._into = into
         self._dated = dated
         self._slots = slots
+        self._intensity = intensity
         self._used: Sequence[Row] = []
         self._asked: dict[str, Any] = {"by": query.by, "known_at": query.known_at or into.now}
         self._only: dict[str, Any] = {"fleet": query.fleet, "model": query.model, "oldest_minute_us": oldest_minute_us}
@@ -83,12 +93,14 @@ class Reading:
     def add_use(self, *, engines: bool = True) -> None:
         """Use of GPUs and, if asked for, what engines did in it."""
         bounds, asked = self._slots.bounds_us(), self._asked | self._only
-        used = self._used = rows_of.use_rows(self._reader, bounds, **asked) if self._needs_gpus else []
+        grid = self._intensity.grid if self._intensity else None
+        used = self._used = rows_of.use_rows(self._reader, bounds, **asked, grid=grid) if self._needs_gpus else []
         served = rows_of.engine_rows(self._reader, bounds, **asked) if engines else []
         shares = WorkingShares(self._best_rates(), used, served)
         for row in used:
             period, terms = self._priced(row)
-            whole = _gpu_use(row, shared=bool(row["shared"]) and self._into.query.model is not None)
+            hours = self._intensity.hours_of(row) if self._intensity else None
+            whole = _gpu_use(row, hours, shared=bool(row["shared"]) and self._into.query.model is not None)
             line = replace(whole, shared=True) if row["shared"] and self._into.is_split_by_engine else whole
             share, reason = shares.of(row)
             for account, use in zip(self._into.of(period, row), (line, whole), strict=False):
@@ -124,7 +136,7 @@ class Reading:
             period, terms = self._priced(row)
             off_s = row["member_s"] - there_s.get(self._place(row), 0.0)
             # Also where it is negative: samples reach over the edges of periods, and periods must sum to their range.
-            if off_s and terms.is_owned and terms.usd_per_gpu_hour != 0:
+            if off_s and terms.is_owned and terms.in_service:
                 for account in self._into.of(period, row):
                     account.bill.add_off(off_s, terms)
 
@@ -236,9 +248,9 @@ class Reading:
         return [metric for metric in LATENCY_METRICS if metric in named | of_slos]
 
 
-def _gpu_use(row: Row, *, shared: bool) -> GpuUse:
+def _gpu_use(row: Row, hours: GridHours | None, *, shared: bool) -> GpuUse:
     sums = {name: row[name] for name in _USE}
-    return GpuUse(allocated=row["allocated"], **sums, shared=shared, simulated=row["simulated"])
+    return GpuUse(allocated=row["allocated"], **sums, shared=shared, simulated=row["simulated"], grid_hours=hours)
 
 
 def _histograms(rows: Sequence[Row]) -> Iterator[tuple[Row, list[Bucket]]]:

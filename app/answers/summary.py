@@ -9,7 +9,7 @@ from typing import Any
 
 from app.accounting.account import FIGURES, PERCENTILES, Account
 from app.accounting.comparison import against, previous_period
-from app.accounting.figure import Figure, weakest
+from app.accounting.figure import Figure, missing, weakest
 from app.accounting.periods import Period
 from app.answers.account import accounts_of
 from app.answers.accounts import Accounts, Key
@@ -23,6 +23,7 @@ from app.store.moment import moment
 from collectors.samples import LATENCY_METRICS
 
 Answer = dict[str, Any]
+_OF_THE_GRID = ("carbon_g", "carbon_active_g", "carbon_idle_g", "carbon_unallocated_g", "g_per_mtok", "sci_")
 
 
 def summary(store: Store, config: Config, query: AccountQuery, now: datetime) -> Answer:
@@ -43,11 +44,20 @@ def summary(store: Store, config: Config, query: AccountQuery, now: datetime) ->
         "period": period_as_json(period),
         "total": _line({}, total, names),
         "previous": {"period": period_as_json(before)} | _line({}, previous, names),
-        "change": {name: as_json(against(total.figure(name), previous.figure(name))) for name in names},
+        "change": {name: as_json(_change(name, total, previous)) for name in names},
         "lines": [_line(found.named(key), found.line(0, key), names) for key in found.keys],
         "quality": quality_of(total),
         "notes": notes_of(found, config),
     }
+
+
+def _change(name: str, now: Account, before: Account) -> Figure:
+    """Against the period before; grams of another basis are not held against each other."""
+    found = against(now.figure(name), before.figure(name))
+    bases = now.bill.bases(now.view) | before.bill.bases(before.view)
+    if found.value is not None and name.startswith(_OF_THE_GRID) and name != "g_per_mtok_market" and len(bases) > 1:
+        return missing(found.unit, found.method, f"its factors are {' and '.join(sorted(bases))}: not comparable")
+    return found
 
 
 def series(store: Store, config: Config, query: AccountQuery, now: datetime) -> Answer:

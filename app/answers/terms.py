@@ -1,10 +1,11 @@
-"""Which terms held when: price, electricity, PUE, grid and SLOs, from dated facts, list prices and settings."""
+"""Which terms held when: price, electricity, PUE, carbon and SLOs, from dated facts, lists and settings."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, time
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,6 +17,7 @@ from app.accounting.periods import Period
 from app.accounting.plans import usd
 from app.accounting.segments import Segment, cut, edges_of
 from app.accounting.terms import Terms
+from app.answers.carbon_terms import fleet_embodied, fleet_market
 from app.config import Config
 from app.errors import UnknownName
 from app.facts.book import FactBook
@@ -32,7 +34,7 @@ from app.facts.kinds import (
 )
 from app.reference.prices import list_price, list_prices
 
-_KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone")
+_KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone", "market_factor", "embodied")
 _OTHERS: tuple[Kind, ...] = ("exchange_rate", "slo")
 _MOST_KEPT = 32
 
@@ -77,6 +79,11 @@ class DatedTerms:
         """The price that the fleet has in the state."""
         value = self._book.value("price", fleet, self._moments[state])
         return value if isinstance(value, RentedPrice | OwnedPrice) else None
+
+    def zone(self, state: int, fleet: str | None) -> str:
+        """Where the fleet's electricity comes from in the state."""
+        value = self._book.value("zone", fleet, self._moments[state])
+        return value.zone if isinstance(value, ZoneFact) else self.config.defaults.zone
 
     def slo(self, model: str | None, moment: datetime) -> LatencySlo | None:
         value = None if model is None else self._book.value("slo", model, moment)
@@ -131,6 +138,8 @@ class DatedTerms:
             electricity and (electricity.per_kwh, electricity.currency),
             self._book.value("pue", fleet, moment),
             self._book.value("zone", fleet, moment),
+            fleet_market(self._book, fleet, moment),
+            self._book.value("embodied", fleet, moment),
             tuple((currency, self._book.usd_per_unit(currency, moment)) for currency in sorted(currencies)),
         )
 
@@ -153,7 +162,12 @@ def dated_terms(
 
 
 def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, moment: datetime) -> Terms:
-    """The terms in force at a moment: the fleet's own price, else the list price of the day."""
+    """The terms in force at a moment: the fleet's own price, else the list price of the day; and its carbon."""
+    market, embodied = fleet_market(book, fleet, moment), fleet_embodied(book, config, fleet, card, moment)
+    return replace(_priced_terms(book, config, fleet, card, moment), market=market, embodied=embodied)
+
+
+def _priced_terms(book: FactBook, config: Config, fleet: str | None, card: str, moment: datetime) -> Terms:
     grid, pue_number = fleet_site(book, config, fleet, moment)
     host_w = config.host_w_per_gpu(fleet)
     price = book.at("price", fleet, moment)
@@ -167,8 +181,9 @@ def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, mo
         increment_s = price.value.billing_increment_s
         return Terms(hourly, method, source, grid, pue_number, host_w, reason, billing_increment_s=increment_s)
     usd_per_kwh, no_tariff = _tariff(book, fleet, moment)
+    in_service = price.value.serves(moment)
     return Terms(
-        usd_per_gpu_hour=hourly if price.value.serves(moment) else 0.0,
+        usd_per_gpu_hour=hourly if in_service else 0.0,
         method=method,
         source=source,
         grid=grid,
@@ -178,6 +193,7 @@ def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, mo
         is_owned=True,
         usd_per_kwh=usd_per_kwh,
         no_tariff=no_tariff,
+        in_service=in_service,
     )
 
 

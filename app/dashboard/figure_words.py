@@ -46,6 +46,11 @@ _PER_TOKEN: tuple[tuple[str, str, str, Better], ...] = (
     ("joules_per_token", "J/token", "Energy over tokens", "less"),
     ("tokens_per_joule", "tokens/J", "Tokens over energy", "more"),
 )
+_ENDS = (
+    ("", "", ""),
+    ("_low", ", least", ", by the least figure of the cards"),
+    ("_high", ", most", ", by the most"),
+)
 WORDS: Mapping[str, Words] = {
     "cost": _dollars("Cost", "What is paid for the GPUs, in the cost view that is chosen.", None),
     "cost_used": _dollars("Used", "Paid for time in which an engine on the GPU worked: working and slack.", None),
@@ -85,6 +90,29 @@ WORDS: Mapping[str, Words] = {
     "carbon_idle_g": _count("Idle CO2e", "gCO2e", "While engines had nothing to do.", "less"),
     "carbon_unallocated_g": _count("Unallocated CO2e", "gCO2e", "Of GPUs without an engine.", "less"),
     "g_per_mtok": _count("gCO2e/Mtok", "gCO2e/Mtok", "Operational carbon of a million tokens.", "less", digits=1),
+    "carbon_market_g": _count("CO2e, market", "gCO2e", "By the suppliers' factors; never added.", "less"),
+    "g_per_mtok_market": _count(
+        "gCO2e/Mtok, market", "gCO2e/Mtok", "Market-based carbon of a million tokens.", "less", digits=1
+    ),
+    **{
+        f"embodied{end}_g": _count(f"Embodied CO2e{label}", "gCO2e", f"Of making the cards{by}.", "less")
+        for end, label, by in _ENDS
+    },
+    "embodied_active_g": _count("Active embodied CO2e", "gCO2e", "For time in which an engine worked."),
+    "embodied_idle_g": _count("Idle embodied CO2e", "gCO2e", "For time in which engines had nothing to do.", "less"),
+    "embodied_unallocated_g": _count(
+        "Unallocated embodied CO2e", "gCO2e", "Of GPUs without an engine, and owned ones that were off.", "less"
+    ),
+    **{
+        f"{name}_g_per_mtok{end}": _count(
+            f"{short}{label}", "gCO2e/Mtok", f"{explained} carbon of a million tokens{by}.", "less", digits=1
+        )
+        for name, short, explained in (
+            ("embodied", "Embodied g/Mtok", "Embodied"),
+            ("sci", "SCI, gCO2e/Mtok", "Operational and embodied"),
+        )
+        for end, label, by in _ENDS
+    },
     "prompt_tokens": _count("Prompt tokens", "tokens", "As the engines count them, cached ones included."),
     "cached_tokens": _count("Cached tokens", "tokens", "Prompt tokens that came from a cache."),
     "computed_tokens": _count("Computed tokens", "tokens", "Prompt and generated tokens without cached ones."),

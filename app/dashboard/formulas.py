@@ -19,7 +19,9 @@ _PARTS = {
     "cost": ("cost_used", "cost_idle", "cost_unallocated"),
     "energy_kwh": ("energy_active_kwh", "energy_idle_kwh", "energy_unallocated_kwh"),
     "carbon_g": ("carbon_active_g", "carbon_idle_g", "carbon_unallocated_g"),
+    "embodied_g": ("embodied_active_g", "embodied_idle_g", "embodied_unallocated_g"),
 }
+_AMORTISED = "kg x 1,000 / (years of life x 8,760) for every GPU-hour, and for owned GPUs also while they are off"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,23 @@ def _over_mtok(amount: str, words: str) -> Formula:
     )
 
 
+def _embodied(end: str) -> Formula:
+    """By the least or the most of what is known."""
+    return Formula(
+        f"{_AMORTISED}; by the {end} kg of any method",
+        ("embodied_g",),
+        lambda asked: f"{asked.said('embodied_g')} x the {end} kg / the chosen kg",
+    )
+
+
+def _sci(embodied: str) -> Formula:
+    return Formula(
+        "(operational + embodied grams) / tokens x 1,000,000 (SCI, ISO/IEC 21031), location-based",
+        ("carbon_g", embodied, "prompt_tokens", "computed_tokens", "generated_tokens"),
+        lambda asked: f"({asked.said('carbon_g')} + {asked.said(embodied)}) / {asked.tokens} x 1,000,000",
+    )
+
+
 def _whole(name: str) -> Formula:
     """The parts that the cost view lets count."""
     parts = _PARTS[name]
@@ -69,12 +88,27 @@ def _whole(name: str) -> Formula:
         counted = parts if asked.view == "bill" else (parts[VIEWS.index(cast(View, asked.view)) - 1],)
         return " + ".join(asked.said(part) for part in counted)
 
-    return Formula("used + idle + unallocated, as far as the cost view lets them count", parts, filled)
+    words = "used + idle + unallocated, as far as the cost view lets them count"
+    return Formula(f"{_AMORTISED}; {words}" if name == "embodied_g" else words, parts, filled)
 
 
 FORMULAS: Mapping[str, Formula] = {
     "usd_per_mtok": _over_mtok("cost", "cost"),
     "g_per_mtok": _over_mtok("carbon_g", "grams of CO2e"),
+    "carbon_market_g": Formula(
+        "site energy x the suppliers' g/kWh, as each was in force",
+        ("energy_site_kwh",),
+        lambda asked: f"{asked.said('energy_site_kwh')} x the suppliers' g/kWh",
+    ),
+    "g_per_mtok_market": _over_mtok("carbon_market_g", "market-based grams of CO2e"),
+    "embodied_low_g": _embodied("least"),
+    "embodied_high_g": _embodied("most"),
+    "embodied_g_per_mtok": _over_mtok("embodied_g", "embodied grams of CO2e"),
+    "embodied_g_per_mtok_low": _over_mtok("embodied_low_g", "least embodied grams of CO2e"),
+    "embodied_g_per_mtok_high": _over_mtok("embodied_high_g", "most embodied grams of CO2e"),
+    "sci_g_per_mtok": _sci("embodied_g"),
+    "sci_g_per_mtok_low": _sci("embodied_low_g"),
+    "sci_g_per_mtok_high": _sci("embodied_high_g"),
     "tokens_per_joule": Formula(
         "tokens / (kWh x 3,600,000 J/kWh)",
         ("energy_kwh", "prompt_tokens", "computed_tokens", "generated_tokens"),

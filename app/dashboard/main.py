@@ -11,7 +11,7 @@ if (root := str(Path(__file__).resolve().parent.parent.parent)) not in sys.path:
     sys.path.append(root)
 
 from app.dashboard.frame import show_error_of, source_badge
-from app.dashboard.views import benchmarks, cost, energy, facts, health, latency, live, overview, reports, split
+from app.dashboard.views import benchmarks, carbon, cost, energy, facts, health, latency, live, overview, reports, split
 
 st.set_page_config(page_title="Wattmix", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 
@@ -22,6 +22,7 @@ PAGES = [
     st.Page(show_error_of(live.page), title="Live", icon=":material/monitoring:", url_path="live"),
     st.Page(show_error_of(cost.page), title="Cost", icon=":material/payments:", url_path="cost"),
     st.Page(show_error_of(energy.page), title="Energy", icon=":material/bolt:", url_path="energy"),
+    st.Page(show_error_of(carbon.page), title="Carbon", icon=":material/eco:", url_path="carbon"),
     st.Page(show_error_of(latency.page), title="Latency", icon=":material/timer:", url_path="latency"),
     st.Page(show_error_of(benchmarks.page), title="Benchmarks", icon=":material/speed:", url_path="benchmarks"),
     st.Page(show_error_of(split.page), title="Split", icon=":material/call_split:", url_path="split"),

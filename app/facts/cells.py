@@ -44,7 +44,7 @@ VALUE_COLUMNS: Mapping[str, str] = {
     "billing_increment_s": "seconds to which a rented stretch is rounded up; 0 when empty",
     "purchase": "what one GPU cost with its share of the machine",
     "residual": "what it will fetch; 0 when empty",
-    "life_years": "years over which the difference is spread",
+    "life_years": "years over which a purchase, or the carbon of making a GPU, is spread",
     "fixed_per_hour": "space, network and upkeep of one GPU for one hour; 0 when empty",
     "in_service": "when the GPUs began to serve; each from its first sight when empty",
     "retired": "when they were retired",
@@ -53,6 +53,12 @@ VALUE_COLUMNS: Mapping[str, str] = {
     "rules": "hours with another price: `mon-fri 17:00-21:00 0.42; all 23:00-07:00 0.08`; the first that holds counts",
     "pue": "site energy over IT energy, 1 to 10",
     "zone": "grid zone",
+    "g_per_kwh": "grams of CO2e per kWh that the supplier discloses",
+    "method": "whose figures: pcf (the vendors'), boavizta or user; boavizta when empty",
+    "policy": "full, or sunk: the cards were made anyway and count 0; full when empty",
+    "kg_low": "least kilograms of CO2e to make one GPU; kg_per_gpu when empty",
+    "kg_high": "most of them; kg_per_gpu when empty",
+    "kg_per_gpu": "kilograms of CO2e to make one GPU with its share of the board; those of the tables when empty",
     "usd_per_unit": "US dollars for one unit of the currency",
     "input_usd_per_mtok": "US dollars for a million prompt tokens",
     "output_usd_per_mtok": "US dollars for a million generated tokens",
@@ -61,7 +67,7 @@ VALUE_COLUMNS: Mapping[str, str] = {
     "max_ms": "milliseconds at most",
 }
 COLUMNS = (*FACT_COLUMNS, *VALUE_COLUMNS, "known_at")
-_TEXT = {"fleet", "plan", "currency", "in_service", "retired", "tz", "zone", "metric"}
+_TEXT = {"fleet", "plan", "currency", "in_service", "retired", "tz", "zone", "method", "policy", "metric"}
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _RULE = re.compile(r"(?P<days>\S+)\s+(?P<from>\S+?)\s*-\s*(?P<to>\S+)\s+(?P<per_kwh>\S+)")
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 
 from app.accounting.plans import MINUTES_PER_DAY, Tariff, TariffRule, owned_rate_per_hour
+from app.facts.carbon import Embodied, MarketFactor
 from app.facts.fields import (
     FIRST_MOMENT,
     Clock,
@@ -31,7 +32,8 @@ from app.validation import Pue as PueNumber
 from collectors.samples import LatencyMetric
 
 Kind = Literal[
-    "membership", "price", "tariff", "tariff_hour", "pue", "zone", "exchange_rate", "hosted_price", "slo"
+    "membership", "price", "tariff", "tariff_hour", "pue", "zone", "market_factor", "embodied", "exchange_rate",
+    "hosted_price", "slo",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # The subject that speaks for every fleet without a fact of its own, and for GPUs of no fleet.
@@ -182,7 +184,7 @@ class LatencySlo(Strict):
 
 FactValue = (
     Membership | RentedPrice | OwnedPrice | FlatTariff | TimeOfUseTariff | TariffHour | Pue | ZoneFact
-    | ExchangeRate | HostedPrice | LatencySlo
+    | MarketFactor | Embodied | ExchangeRate | HostedPrice | LatencySlo
 )  # fmt: skip
 Price = RentedPrice | OwnedPrice
 TariffPlan = FlatTariff | TimeOfUseTariff
@@ -208,6 +210,8 @@ FORMS: Mapping[Kind, Form] = {
     "tariff_hour": Form("a fleet", (TariffHour,), TypeAdapter(TariffHour), about_fleets=True),
     "pue": Form("a fleet, or *", (Pue,), TypeAdapter(Pue), about_fleets=True, has_default=True),
     "zone": Form("a fleet, or *", (ZoneFact,), TypeAdapter(ZoneFact), about_fleets=True, has_default=True),
+    "market_factor": Form("a fleet", (MarketFactor,), TypeAdapter(MarketFactor), about_fleets=True),
+    "embodied": Form("a fleet, or *", (Embodied,), TypeAdapter(Embodied), about_fleets=True, has_default=True),
     "exchange_rate": Form("a currency's code", (ExchangeRate,), TypeAdapter(ExchangeRate)),
     "hosted_price": Form("provider/model", (HostedPrice,), TypeAdapter(HostedPrice)),
     "slo": Form("a model", (LatencySlo,), TypeAdapter(LatencySlo)),

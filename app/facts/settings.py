@@ -149,7 +149,7 @@ class ExchangeRateSettings(Strict):
 
     def fact(self) -> Wanted:
         value = kinds.ExchangeRate(usd_per_unit=self.usd_per_unit)
-        return Wanted("exchange_rate", self.currency, value, self.valid_from, _source(self.source))
+        return Wanted("exchange_rate", self.currency, value, self.valid_from, source_of(self.source))
 
 
 class HostedPriceSettings(Strict):
@@ -163,7 +163,7 @@ class HostedPriceSettings(Strict):
 
     def fact(self) -> Wanted:
         given = self.model_dump(include={"input_usd_per_mtok", "output_usd_per_mtok"})
-        return Wanted("hosted_price", self.model, kinds.HostedPrice(**given), self.valid_from, _source(self.source))
+        return Wanted("hosted_price", self.model, kinds.HostedPrice(**given), self.valid_from, source_of(self.source))
 
 
 class SloSettings(kinds.LatencySlo):
@@ -230,5 +230,6 @@ def _again(earlier: Iterable[Fact], fact: Fact) -> list[Fact]:
     return [replace(fact, valid_from=moment) for moment, one in later.items() if one.value != fact.value]
 
 
-def _source(words: str | None) -> str:
+def source_of(words: str | None) -> str:
+    """The source of a fact that the settings say, with their own words for it."""
     return f"{SOURCE}: {words}" if words else SOURCE

@@ -20,6 +20,7 @@ _OWNED = {
     "plan": "owned", "currency": "EUR", "purchase": 1800.0, "residual": 300.0, "life_years": 4.0,
     "fixed_per_hour": 0.02, "in_service": "2026-01-15", "retired": "2029-12-31",
 }  # fmt: skip
+_EMBODIED = {"method": "user", "kg_low": 164.0, "kg_per_gpu": 350.0, "kg_high": 575.0, "life_years": 5.0}
 _HOSTED = {"input_usd_per_mtok": 0.10, "output_usd_per_mtok": 0.20}
 _EXAMPLES: tuple[_Example, ...] = (
     ("membership", "rack1-node7", "2026-01-01", "asset list", {"fleet": "h100"}),
@@ -33,6 +34,9 @@ _EXAMPLES: tuple[_Example, ...] = (
     ("tariff_hour", "home", "2026-01-01T13:00Z", "day-ahead market", {"currency": "EUR", "per_kwh": -0.004}),
     ("pue", "h100", "2026-01-01", "data centre's report", {"pue": 1.2}),
     ("zone", "h100", "2026-01-01", "address of the data centre", {"zone": "EU27"}),
+    ("market_factor", "h100", "2026-01-01", "supplier's disclosure 2025", {"g_per_kwh": 45.0}),
+    ("embodied", "h100", "2026-01-01", "vendor's footprint", _EMBODIED),
+    ("embodied", "home", "2026-01-15", "bought for games", {"policy": "sunk"}),
     ("exchange_rate", "EUR", "2026-01-02", "ECB reference rate", {"usd_per_unit": 1.08}),
     ("hosted_price", "example-ai/llama-3.1-8b", "2026-01-02", "its price list", _HOSTED),
     ("slo", "meta-llama/Llama-3.1-8B-Instruct", "2026-01-02", "agreed with the chat team", {"max_ms": 200.0}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.facts.carbon import Embodied, MarketFactor
 from app.facts.cells import write_rules
 from app.facts.kinds import (
     ExchangeRate,
@@ -52,8 +53,21 @@ def _price(price: RentedPrice | OwnedPrice) -> str:
     return f"owned, {hourly} and electricity{said}"
 
 
-def _other(value: Membership | ExchangeRate | HostedPrice | LatencySlo) -> str:
+def _embodied(embodied: Embodied) -> str:
+    if embodied.policy == "sunk":
+        return "sunk: the cards were made anyway and count 0"
+    kg = embodied.kg
+    spread = "" if kg is None or kg.low == kg.high else f" ({kg.low:g} to {kg.high:g})"
+    figure = "the tables' figure of the card" if kg is None else f"{kg.central:g} kg per GPU{spread}"
+    return f"{embodied.method}, {figure}, over {embodied.life_years:g} years"
+
+
+def _other(value: MarketFactor | Embodied | Membership | ExchangeRate | HostedPrice | LatencySlo) -> str:
     match value:
+        case MarketFactor():
+            return f"supplier's {value.g_per_kwh:g} g/kWh"
+        case Embodied():
+            return _embodied(value)
         case Membership():
             return f"in fleet {value.fleet}"
         case ExchangeRate():

@@ -41,6 +41,10 @@ class AccountApi:
         """Measured power of each replica type against its load."""
         return JSONResponse(await run_in_threadpool(self._backend.power_load, _query(request, set())))
 
+    async def get_carbon(self, request: Request) -> Response:
+        """What grams stand on, what moved them, and when and where they would be fewer."""
+        return JSONResponse(await run_in_threadpool(self._backend.carbon, _query(request, set())))
+
 
 async def _answer(request: Request, name: str, ask: Callable[[AccountQuery], dict[str, Any]]) -> Response:
     query = _query(request, {"format"})

@@ -72,6 +72,7 @@ class Api:
             Route("/api/v1/summary", _told(self._read(self._accounts.get_summary)), methods=["GET"]),
             Route("/api/v1/series", _told(self._read(self._accounts.get_series)), methods=["GET"]),
             Route("/api/v1/latency", _told(self._read(self._accounts.get_latency)), methods=["GET"]),
+            Route("/api/v1/carbon", _told(self._read(self._accounts.get_carbon)), methods=["GET"]),
             Route("/api/v1/power-load", _told(self._read(self._accounts.get_power_load)), methods=["GET"]),
             Route("/api/v1/grid", _told(self._read(self._grid.get_grid)), methods=["GET"]),
             Route("/api/v1/openapi.json", _told(self._read(self.get_openapi)), methods=["GET"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from functools import cache
 
 from app.accounting.carbon import GridFactor
@@ -23,6 +24,11 @@ def grid_factor(zone: str) -> GridFactor:
     close = difflib.get_close_matches(zone.casefold(), table, n=5, cutoff=0.4)
     nearest = ", ".join(table[name].zone for name in close) or "DE, FR, EU27, US-CA"
     raise UnknownName(f"no grid intensity for zone {zone!r}; near it: {nearest} (all zones: data/grid_intensity.csv)")
+
+
+def table_factors() -> Sequence[GridFactor]:
+    """Of all zones of the table."""
+    return tuple(_zones().values())
 
 
 @cache

@@ -159,6 +159,13 @@ def append_points(store: Store, points: Iterable[IntensityPoint]) -> int:
     return count
 
 
+def grid_stamp(reader: Reader) -> tuple[int, datetime | None]:
+    """How many points there are and when the last one was known: it changes with any point."""
+    # one row
+    row: tuple[int, datetime | None] = reader.query("SELECT count(*), max(known_at) FROM grid_point").row(0)
+    return row
+
+
 def hourly_factors(
     reader: Reader,
     zones: Sequence[str],

@@ -47,10 +47,11 @@ def standings(answer: dict[str, Any]) -> list[tuple[str, str]]:
 
 def test_the_settings_become_facts_and_nodes_get_their_fleets_at_start(store: Store) -> None:
     see(store, "rack-7")
-    assert take_over(store, config(), t(3)) == 5
+    assert take_over(store, config(), t(3)) == 6
     assert count(store, "node_fleet") == 1
     assert {(one.kind, one.subject) for one in read_facts(store)} == {
-        ("pue", "*"), ("zone", "*"), ("pue", "h100"), ("zone", "h100"), ("price", "h100"), ("membership", "rack-7"),
+        ("pue", "*"), ("zone", "*"), ("embodied", "*"), ("pue", "h100"), ("zone", "h100"), ("price", "h100"),
+        ("membership", "rack-7"),
     }  # fmt: skip
     assert take_over(store, config(), t(4)) == 0
     assert take_over(store, config(2.5), t(5)) == 1
@@ -70,7 +71,7 @@ def test_without_settings_nothing_is_said_or_ended(store: Store) -> None:
 
 def test_a_word_that_an_import_has_said_before_is_noted_all_the_same(store: Store) -> None:
     append_facts(store, [fact("pue", "h100", {"pue": 1.2}, known_at=t(1), source="list")])
-    assert take_over(store, config(), t(3)) == 5
+    assert take_over(store, config(), t(3)) == 6
     assert take_over(store, config(), t(4)) == 0
 
 
@@ -222,11 +223,12 @@ def test_each_fleet_has_what_is_in_force_and_the_price_of_a_kwh_now(store: Store
     )
     assert {kind: found and found["in_words"] for kind, found in h100["facts"].items()} == {
         "price": "rented, 2 USD per GPU-hour", "tariff": None, "pue": "PUE 1.2", "zone": "zone FR",
+        "market_factor": None, "embodied": "boavizta, the tables' figure of the card, over 4 years",
     }  # fmt: skip
     assert (h100["nodes"], h100["electricity"]) == (["rack-7", "rack-8"], None)
     assert home["electricity"] == {"per_kwh": -0.1, "currency": "EUR", "of_the_hour": True}
     assert home["facts"]["pue"]["subject"] == "*"
-    assert [no_fleet["facts"][kind] is None for kind in FLEET_KINDS] == [True, True, False, False]
+    assert [no_fleet["facts"][kind] is None for kind in FLEET_KINDS] == [True, True, False, False, True, False]
 
 
 def test_a_fleet_of_the_settings_is_shown_before_the_hub_has_noted_it(store: Store) -> None:

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from app.accounting import carbon
+from app.accounting.carbon import EmbodiedCarbon, Spread
 from app.accounting.periods import Period
 from app.accounting.segments import Segment, cut
 from app.answers.terms import DatedTerms, fleet_terms
 from app.config import Config
 from app.facts.book import FactBook
+from app.facts.carbon import Embodied, MarketFactor
 from app.facts.fact import Fact
 from app.facts.kinds import (
     ExchangeRate,
@@ -100,6 +103,32 @@ def test_service_begins_and_ends_the_price_and_not_the_electricity() -> None:
     found = [terms(*facts, at=moment) for moment in moments]
     assert [one.usd_per_gpu_hour for one in found] == [0.0, pytest.approx(0.1), 0.0]
     assert [one.usd_per_kwh for one in found] == [0.3] * 3
+    assert [one.in_service for one in found] == [False, True, False]
+
+
+def test_making_a_card_is_by_the_fleets_own_fact_else_that_of_all_else_the_settings() -> None:
+    table = EmbodiedCarbon(Spread(185.1, 185.1, 185.1), "boavizta", "default")
+    assert terms().embodied == table
+    by_pcf = Config.model_validate({"defaults": {"embodied_method": "pcf"}})
+    unknown = terms(config=by_pcf).embodied
+    assert (unknown.kg, unknown.reason) == (None, "no pcf figure of making RTX 4090; boavizta has one")
+    everyone = fact("embodied", "*", Embodied(life_years=6))
+    assert terms(everyone, config=by_pcf).embodied == EmbodiedCarbon(table.kg, "boavizta", "default", 6.0)
+    assert terms(everyone, fleet=None, config=by_pcf).embodied.life_years == 6.0
+    own = fact("embodied", "home", Embodied(method="user", kg_per_gpu=200, kg_high=250))
+    assert terms(everyone, own).embodied == EmbodiedCarbon(Spread(200.0, 200.0, 250.0), "user", "user")
+    named = fact("embodied", "home", Embodied(method="pcf", kg_per_gpu=90))  # a footprint that the table does not have
+    assert terms(everyone, named).embodied == EmbodiedCarbon(Spread(90.0, 90.0, 90.0), "pcf", "user")
+    sunk = terms(everyone, fact("embodied", "home", Embodied(policy="sunk"))).embodied
+    assert (sunk.policy, sunk.method, sunk.g_per_gpu_hour) == ("sunk", "user", Spread(0.0, 0.0, 0.0))
+
+
+def test_a_suppliers_factor_is_its_fleets_alone_and_has_the_facts_source() -> None:
+    factor = fact("market_factor", "home", MarketFactor(g_per_kwh=45.0))
+    assert terms(factor).market == carbon.MarketFactor(45.0, "a contract")
+    assert [terms(factor, fleet=fleet).market for fleet in ("other", None)] == [None, None]
+    ended = fact("market_factor", "home", None, NOON)
+    assert terms(factor, ended).market is None
 
 
 def dated(
@@ -122,7 +151,7 @@ def test_times_with_the_same_terms_have_one_state() -> None:
 
 
 def test_each_kind_of_change_cuts() -> None:
-    hours = [NOON + timedelta(hours=number) for number in range(1, 8)]
+    hours = [NOON + timedelta(hours=number) for number in range(1, 10)]
     price = OwnedPrice(purchase=1752, life_years=2, in_service=hours[0])
     found, segments = dated(
         fact("price", "home", price),
@@ -133,11 +162,13 @@ def test_each_kind_of_change_cuts() -> None:
         fact("exchange_rate", "EUR", ExchangeRate(usd_per_unit=1.1)),
         fact("exchange_rate", "EUR", ExchangeRate(usd_per_unit=1.2), hours[5]),
         fact("slo", "m", LatencySlo(max_ms=50), hours[6]),
+        fact("market_factor", "home", MarketFactor(g_per_kwh=45.0), hours[7]),
+        fact("embodied", "*", Embodied(method="pcf"), hours[8]),
         fact("price", "elsewhere", RentedPrice(per_gpu_hour=1.0), hours[6] + timedelta(minutes=5)),
     )
     assert [one.start for one in segments] == [NOON, *hours]
     states = [found.state_of(one) for one in segments]
-    assert states == [0, 1, 2, 1, 3, 4, 5, 6]  # after its own price's hour, the tariff is as before
+    assert states == [0, 1, 2, 1, 3, 4, 5, 6, 7, 8]  # after its own price's hour, the tariff is as before
     of_hour = found.of(found.state_of(segments[2]), "home", CARD)
     assert (of_hour.usd_per_kwh, of_hour.pue) == (-0.1, 1.0)
     assert found.slo("m", hours[6]) == LatencySlo(max_ms=50)

@@ -19,6 +19,7 @@ PAGES = {
     "benchmarks": "/benchmarks",
     "cost": "/cost",
     "energy": "/energy",
+    "carbon": "/carbon",
     "latency": "/latency",
     "live": "/live",
     "split": "/split",

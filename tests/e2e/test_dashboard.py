@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 # Streamlit's own client probes for a base path below a page's address first, and is told 404.
 _EXPECTED_CONSOLE = re.compile(r"/_stcore/(health|host-config)$")
 # Pages of accounts, of which the demo without simulation has none.
-_ACCOUNTS = ("", "/", "/cost", "/energy", "/latency")
+_ACCOUNTS = ("", "/", "/cost", "/energy", "/carbon", "/latency")
 
 
 def open_settled(page: Page, url: str) -> None:
@@ -159,7 +159,7 @@ def test_the_facts_that_are_downloaded_are_the_apis(page: Page, hub_address: str
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/benchmarks", "/cost", "/energy", "/latency", "/split", "/reports", "/facts", "/health"]
+    "path", ["/", "/benchmarks", "/cost", "/energy", "/carbon", "/latency", "/split", "/reports", "/facts", "/health"]
 )
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_each_page_in_each_theme_without_an_error(page: Page, hub_address: str, path: str, theme: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.config import Config
 from app.facts.book import FactBook
+from app.facts.carbon import Embodied, MarketFactor
 from app.facts.fact import Fact
 from app.facts.kinds import FlatTariff, OwnedPrice, RentedPrice, TimeOfUseTariff
 from app.facts.settings import SOURCE, changes
@@ -38,7 +39,8 @@ def prices(facts: list[Fact], *moments: datetime) -> list[float | None]:
 def test_the_first_word_is_valid_since_1970_and_what_is_unchanged_is_no_news() -> None:
     first = after([], (priced(2.0), t(3)))
     assert {(one.kind, one.subject): (one.valid_from, one.known_at, one.source) for one in first} == {
-        key: (EVER, t(3), SOURCE) for key in (("pue", "*"), ("zone", "*"), ("pue", "h100"), ("price", "h100"))
+        key: (EVER, t(3), SOURCE)
+        for key in (("pue", "*"), ("zone", "*"), ("embodied", "*"), ("pue", "h100"), ("price", "h100"))
     }
     assert after(first, (priced(2.0), t(4))) == first
 
@@ -46,7 +48,7 @@ def test_the_first_word_is_valid_since_1970_and_what_is_unchanged_is_no_news() -
 def test_a_change_is_valid_from_when_it_was_seen() -> None:
     known = after([], (priced(2.0), t(3)), (priced(2.5), t(5)))
     assert prices(known, t(1), t(4), t(5)) == [2.0, 2.0, 2.5]
-    assert len(known) == 5
+    assert len(known) == 6
 
 
 def test_a_change_with_a_date_is_valid_from_that_date() -> None:
@@ -116,16 +118,24 @@ def test_every_part_of_the_settings_becomes_a_fact() -> None:
     home = {"plan": "owned", "currency": "EUR", "purchase": 900, "life_years": 3, "tariff": tariff}
     said = config(
         {"name": "home", "pue": 1.1, "zone": "FR", "price": home | {"valid_from": "2026-02-01"}},
-        {"name": "rack", "price": {"plan": "owned", "purchase_usd": 1, "life_years": 1, "tariff_usd_per_kwh": -0.1}},
+        {
+            "name": "rack",
+            "price": {"plan": "owned", "purchase_usd": 1, "life_years": 1, "tariff_usd_per_kwh": -0.1},
+            "embodied": {"method": "user", "kg_per_gpu": 185, "kg_high": 250, "lifetime_years": 5, "source": "a study"},
+            "market_factor": {"g_per_kwh": 45, "source": "its bill", "valid_from": "2026-02-01"},
+        },
+        {"name": "desk", "embodied": {"policy": "sunk", "valid_from": "2026-02-01"}},
+        defaults={"embodied_method": "pcf"},
         exchange_rate=[{"currency": "EUR", "usd_per_unit": 1.1, "source": "ECB"}],
         hosted_price=[{"model": "a/b", "input_usd_per_mtok": 1, "output_usd_per_mtok": 2}],
         slo=[{"model": "m", "max_ms": 100, "valid_from": "2026-02-01"}],
     )
     wanted = {(one.kind, one.subject): one for one in said.facts()}
     assert sorted(wanted) == [
-        ("exchange_rate", "EUR"), ("hosted_price", "a/b"), ("price", "home"), ("price", "rack"), ("pue", "*"),
-        ("pue", "home"), ("pue", "rack"), ("slo", "m"), ("tariff", "home"), ("tariff", "rack"), ("zone", "*"),
-        ("zone", "home"),
+        ("embodied", "*"), ("embodied", "desk"), ("embodied", "rack"), ("exchange_rate", "EUR"),
+        ("hosted_price", "a/b"), ("market_factor", "rack"), ("price", "home"), ("price", "rack"), ("pue", "*"),
+        ("pue", "desk"), ("pue", "home"), ("pue", "rack"), ("slo", "m"), ("tariff", "home"), ("tariff", "rack"),
+        ("zone", "*"), ("zone", "home"),
     ]  # fmt: skip
     assert wanted["price", "home"].value == OwnedPrice(currency="EUR", purchase=900.0, life_years=3.0)
     assert wanted["price", "home"].valid_from == wanted["tariff", "home"].valid_from == t(2)
@@ -136,5 +146,14 @@ def test_every_part_of_the_settings_becomes_a_fact() -> None:
         rules=said.fleet[0].price.tariff.rules,  # type: ignore
     )
     assert wanted["tariff", "rack"].value == FlatTariff(per_kwh=-0.1)
+    assert wanted["embodied", "*"].value == Embodied(method="pcf")
+    assert wanted["embodied", "desk"].value == Embodied(method="pcf", policy="sunk")
+    assert wanted["embodied", "desk"].valid_from == wanted["market_factor", "rack"].valid_from == t(2)
+    assert wanted["embodied", "rack"].value == Embodied(method="user", kg_per_gpu=185, kg_high=250, life_years=5)
+    assert wanted["embodied", "rack"].source == "wattmix.toml: a study"
+    assert (wanted["market_factor", "rack"].value, wanted["market_factor", "rack"].source) == (
+        MarketFactor(g_per_kwh=45),
+        "wattmix.toml: its bill",
+    )
     assert wanted["exchange_rate", "EUR"].source == "wattmix.toml: ECB"
     assert after(after([], (said, t(3))), (said, t(4))) == after([], (said, t(3)))

@@ -47,7 +47,7 @@ def test_a_hub_takes_over_its_settings_when_it_starts(hub: Starlette) -> None:
     answer = ask(hub, "GET", "/api/v1/facts").json()
     assert {(one["kind"], one["subject"], one["source"]) for one in answer["facts"]} == {
         ("price", "h100", "wattmix.toml"), ("pue", "*", "wattmix.toml"), ("pue", "h100", "wattmix.toml"),
-        ("zone", "*", "wattmix.toml"),
+        ("zone", "*", "wattmix.toml"), ("embodied", "*", "wattmix.toml"),
     }  # fmt: skip
     assert {one["standing"] for one in answer["facts"]} == {"in force"}
 

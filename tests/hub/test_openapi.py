@@ -136,6 +136,7 @@ def test_parameters_are_those_that_the_code_accepts() -> None:
         ("series", {"format"}),
         ("latency", {"metric", "max-ms"}),
         ("power-load", set()),
+        ("carbon", set()),
     ):
         parameters = {
             one["name"]: one for one in map(resolved, DOCUMENT["paths"][f"/api/v1/{path}"]["get"]["parameters"])
@@ -181,6 +182,7 @@ def test_examples_keep_their_schemas() -> None:
         ("/api/v1/latency", RANGE | {"by": "model", "tz": "Asia/Kathmandu", "metric": "ttft", "max-ms": "40"}),
         ("/api/v1/facts", {}),
         ("/api/v1/power-load", RANGE),
+        ("/api/v1/carbon", RANGE),
         ("/api/v1/grid", RANGE | {"zone": "DE"}),
         ("/api/v1/grid", {"zone": "aws:eu-west-1"}),
         ("/api/v1/runs", {"gpu": "H100 PCIe"}),

@@ -14,21 +14,25 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from app.accounting.account import Account
+from app.accounting.account import FIGURES, Account
 from app.accounting.bill import PARTS
 from app.accounting.periods import Period
 from app.answers.account import account_lines, accounts_of
 from app.answers.query import GROUPS, AccountQuery
 from app.answers.summary import series, summary
+from app.facts.carbon import Embodied
 from app.reports.report import build_report
 from app.reports.request import Request, days_window
-from app.store.facts import append_facts
+from app.store.facts import append_facts, read_facts
 from tests.invariants.worlds import CONFIG, World, add_late_samples, later_facts, world
 
 ZONES = ("UTC", "Asia/Kathmandu", "America/Los_Angeles")
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 BY = (*GROUPS, "label:team")
 COUNTS = ("prompt_tokens", "generated_tokens", "finished", "failed")
+AMOUNTS = (
+    "usd", "gpu_j", "it_j", "site_j", "grams", "market_g", "embodied_low_g", "embodied_g", "embodied_high_g",
+)  # fmt: skip
 SECONDS = ("provisioned_s", "used_s", "off_s", "added_s", "covered_s", "bridged_s", "throttled_s", "unknown_s")
 JOULES = ("known_j", "estimated_j")
 
@@ -57,7 +61,7 @@ def amounts(of: Iterable[Account]) -> dict[str, float]:
     for account in of:
         for part in PARTS:
             amount = getattr(account.bill, part)
-            for name in ("usd", "gpu_j", "it_j", "site_j", "grams"):
+            for name in AMOUNTS:
                 sums[f"{part}_{name}"] = sums.get(f"{part}_{name}", 0.0) + getattr(amount, name)
         for name in (*SECONDS, *JOULES):
             sums[name] = sums.get(name, 0.0) + getattr(account.bill, name)
@@ -95,6 +99,7 @@ def _check(made: World) -> None:
         steps_sum_to_the_range(made)
         later_facts_change_nothing_before(made)
         what_was_known_stays(made)
+        sunk_changes_embodied_grams_only(made)
     finally:
         made.store.close()
 
@@ -103,28 +108,44 @@ def parts_sum_to_the_bill(made: World) -> None:
     for by in made.some(BY, 2):
         answer = summary(made.store, CONFIG, whole(made, by=by), made.now)
         for line in (answer["total"], answer["previous"], *answer["lines"]):
-            value = {name: figure["value"] for name, figure in line["figures"].items()}
             for parts in (
                 ("cost", "cost_used", "cost_idle", "cost_unallocated"),
                 ("cost_used", "cost_working", "cost_slack"),
                 ("cost", "cost_input", "cost_output"),
                 ("energy_kwh", "energy_active_kwh", "energy_idle_kwh", "energy_unallocated_kwh"),
                 ("carbon_g", "carbon_active_g", "carbon_idle_g", "carbon_unallocated_g"),
+                ("embodied_g", "embodied_active_g", "embodied_idle_g", "embodied_unallocated_g"),
+                ("sci_g_per_mtok", "g_per_mtok", "embodied_g_per_mtok"),
             ):
-                assert_sums(value, *parts)
+                assert_sums(line["figures"], *parts)
+            assert_low_to_high(line["figures"])
         for figure in (figure for line in answer["lines"] for figure in line["figures"].values()):
             assert (figure["value"] is None) == (figure["reason"] is not None)
 
 
-def assert_sums(value: Mapping[str, float | None], name: str, *parts: str) -> None:
+def assert_sums(figures: Mapping[str, Any], name: str, *parts: str) -> None:
+    value = {name: figure["value"] for name, figure in figures.items()}
     found = [value[part] for part in parts]
     known = [part for part in found if part is not None]
-    if len(known) == len(found):
+    if value[name] is None and "are not added" in figures[name]["reason"]:
+        # Factors of two bases: each part may have its own, or the whole has none in any view.
+        assert "direct and lifecycle" in figures[name]["reason"]
+    elif len(known) == len(found):
         assert value[name] == pytest.approx(sum(known), rel=1e-9, abs=1e-12), (name, parts)
     elif value[name] is not None:
         # Only what divides a known bill may lack: tokens, or a best rate.
         assert name in ("cost", "cost_used")
         assert parts[0] in ("cost_working", "cost_input")
+
+
+def assert_low_to_high(figures: Mapping[str, Any]) -> None:
+    names = (
+        ("embodied_low_g", "embodied_g", "embodied_high_g"),
+        ("sci_g_per_mtok_low", "sci_g_per_mtok", "sci_g_per_mtok_high"),
+    )
+    for low, central, high in names:
+        values = [figures[name]["value"] for name in (low, central, high)]
+        assert values[0] is None or values[0] <= values[1] * (1 + 1e-12) <= values[2] * (1 + 1e-9)
 
 
 def lines_sum_to_the_total(made: World) -> None:
@@ -191,6 +212,26 @@ def what_was_known_stays(made: World) -> None:
     assert [_report(made, known_at), _said(summary(made.store, CONFIG, asked, made.now))] == before
     if now_before.count("\n") > 1:  # a world in which no GPU was seen has nothing that could change
         assert _report(made, None) != now_before
+
+
+def sunk_changes_embodied_grams_only(made: World) -> None:
+    """Cards that were made anyway: their embodied grams are 0, and but for the SCI nothing else differs."""
+    asked = whole(made, by="fleet_model", step="hour")
+    before = accounts(made, asked)
+    said = [fact for fact in read_facts(made.store) if isinstance(fact.value, Embodied)]
+    known = made.now - timedelta(minutes=1)
+    sunk = [replace(fact, known_at=known, value=fact.value.model_copy(update={"policy": "sunk"})) for fact in said]
+    append_facts(made.store, sunk, only_news=False)
+    after = accounts(made, asked)
+    assert after.lines.keys() == before.lines.keys()
+    for key, account in after.lines.items():
+        for name in FIGURES:
+            found, earlier = account.figure(name), before.lines[key].figure(name)
+            if name.startswith("embodied_") and found.value is not None:
+                assert found.value == 0.0
+            elif not name.startswith(("embodied_", "sci_")):
+                assert found.value == (earlier.value and pytest.approx(earlier.value, **CLOSE)), name
+                assert found.reason == earlier.reason
 
 
 def _report(made: World, known_at: datetime | None) -> str:

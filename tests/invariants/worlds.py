@@ -33,7 +33,7 @@ LONG_AFTER = timedelta(days=2)
 CONFIG = Config.model_validate(
     {
         "zone": [{"name": f"zone-{grams}", "g_per_kwh": grams, "basis": "lifecycle", "source": "a test"}
-                 for grams in (50, 400)],
+                 for grams in (50, 400)] + [{"name": "direct", "g_per_kwh": 90, "basis": "direct", "source": "a test"}],
         "fleet": [{"name": "alpha", "gpu": CARDS[0], "host_w_per_gpu": 40.0}, {"name": "beta", "gpu": CARDS[1]}],
     }
 )  # fmt: skip
@@ -94,6 +94,9 @@ def later_facts(made: World, valid_from: datetime, known_at: datetime) -> list[F
         ("zone", "alpha"): {"zone": "zone-50"},
         ("exchange_rate", "EUR"): {"usd_per_unit": rng.uniform(2, 3)},
         ("slo", MODELS[0]): {"max_ms": 100.0},
+        ("embodied", "*"): {"life_years": 6.0},
+        ("embodied", "beta"): {"method": "user", "kg_per_gpu": rng.uniform(100, 200)},
+        ("market_factor", "alpha"): {"g_per_kwh": rng.uniform(1, 9)},
         **{("membership", node): {"fleet": rng.choice(["alpha", "beta", "gamma"])} for node in made.nodes},
     }
     return [fact(kind, subject, value, valid_from, known_at) for (kind, subject), value in news.items()]  # type: ignore[arg-type]
@@ -210,7 +213,25 @@ def _facts(made: World) -> list[Fact]:
         given.append(("membership", node, {"fleet": ("alpha", "beta")[number % 2]}, EVER))
         if rng.random() < 0.5:
             given.append(("membership", node, {"fleet": rng.choice(("alpha", "beta", "gamma"))}, made.moment()))
-    return [fact(*one) for one in given]
+    return [fact(*one) for one in given + _carbon_facts(made)]
+
+
+def _carbon_facts(made: World) -> list[tuple[Any, str, Any, datetime]]:
+    """Of two bases in some worlds, with suppliers of one fleet or of both, and cards that are sunk from some moment."""
+    rng = made.rng
+    given: list[tuple[Any, str, Any, datetime]] = [
+        ("embodied", "*", {"life_years": 5.0}, EVER),
+        ("embodied", "alpha", {"method": "user", "kg_low": 100.0, "kg_per_gpu": 200.0, "kg_high": 600.0}, EVER),
+        ("embodied", "alpha", {"method": "user", "kg_per_gpu": 300.0}, made.moment()),
+        ("market_factor", "alpha", {"g_per_kwh": 30.0}, EVER),
+    ]
+    if rng.random() < 0.5:
+        given.append(("market_factor", "beta", {"g_per_kwh": 60.0}, rng.choice((EVER, made.moment()))))
+    if rng.random() < 0.5:
+        given.append(("embodied", "beta", {"policy": "sunk"}, made.moment()))
+    if rng.random() < 0.3:
+        given.append(("zone", "alpha", {"zone": "direct"}, rng.choice((EVER, made.moment()))))
+    return given
 
 
 def _between(rows: Sequence[Row], low: datetime, high: datetime) -> Iterator[Row]:

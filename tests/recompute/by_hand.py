@@ -22,7 +22,7 @@ KWH_J = 3_600_000
 class Price:
     """Of a GPU of a fleet at a moment, in USD. usd_per_kwh: None where electricity is in the rent.
 
-    paid_when_off: an owned GPU costs its hours whether on or not.
+    paid_when_off: an owned GPU costs and embodies its hours whether on or not.
     """
 
     usd_per_hour: float
@@ -31,6 +31,8 @@ class Price:
     host_w: float
     g_per_kwh: float
     paid_when_off: bool = False
+    market_g_per_kwh: float = 0.0
+    embodied_g_per_hour: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Piece:
     usd: float
     joules: float
     grams: float
+    market_g: float
+    embodied_g: float
 
 
 T = TypeVar("T", Piece, EngineRow)
@@ -69,6 +73,8 @@ class Sums:
     usd: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     joules: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     grams: float = 0.0
+    market_g: float = 0.0
+    embodied_g: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     prompt_tokens: int = 0
     cached_tokens: int = 0
     generated_tokens: int = 0
@@ -129,6 +135,8 @@ class Ledger:
                 found.usd[piece.state] += piece.usd
                 found.joules[piece.state] += piece.joules
                 found.grams += piece.grams
+                found.market_g += piece.market_g
+                found.embodied_g[piece.state] += piece.embodied_g
         for row in self._engines.between(start_us, end_us):
             if wanted(row, self._prices.fleet(row.node, row.start_us)):
                 for name in ("prompt_tokens", "cached_tokens", "generated_tokens", "finished", "failed"):
@@ -164,7 +172,9 @@ class Ledger:
         it_j = 0.0 if state == "off" else gpu_j + price.host_w * seconds
         site_kwh = it_j * price.pue / KWH_J
         usd = price.usd_per_hour * seconds / 3600 + site_kwh * (price.usd_per_kwh or 0.0)
-        return Piece(row.gpu, row.node, fleet, model, state, start_us, seconds, usd, it_j, site_kwh * price.g_per_kwh)
+        grams, market_g = site_kwh * price.g_per_kwh, site_kwh * price.market_g_per_kwh
+        embodied_g = price.embodied_g_per_hour * seconds / 3600
+        return Piece(row.gpu, row.node, fleet, model, state, start_us, seconds, usd, it_j, grams, market_g, embodied_g)
 
 
 def quantile_ms(counts: Sequence[int], bounds_us: Sequence[int], percentile: float) -> float:

@@ -39,6 +39,8 @@ H100_DEARER_S = of_the_day(13, 37)
 EURO_FALLS_S = of_the_day(8)
 PUE_RISES_S = of_the_day(6)
 GREENER_S = of_the_day(20, 5)
+GREENER_SUPPLY_S = of_the_day(16, 45)
+LONGER_LIFE_S = of_the_day(9, 50)
 MOVES_S = of_the_day(15, 20)
 FACTS: list[Fact] = [
     fact("price", "h100", rented(2.0)),
@@ -54,6 +56,16 @@ FACTS: list[Fact] = [
     fact("pue", "*", {"pue": 1.0}),
     fact("zone", "*", {"zone": "grey"}),
     fact("zone", "rtx4090", {"zone": "green"}, at(GREENER_S * SECOND)),
+    *(
+        fact("market_factor", fleet, {"g_per_kwh": grams})
+        for fleet, grams in (("h100", 45), ("spot", 300), ("rtx4090", 80))
+    ),
+    fact("market_factor", "rtx4090", {"g_per_kwh": 20}, at(GREENER_SUPPLY_S * SECOND)),
+    # 350.4 kg over 4 years of 8760 hours: 10 g an hour; of the 4090 the table has 185.1 kg; those of spot are sunk
+    fact("embodied", "h100", {"method": "user", "kg_per_gpu": 350.4}),
+    fact("embodied", "*", {"life_years": 3.0}),
+    fact("embodied", "*", {"life_years": 6.0}, at(LONGER_LIFE_S * SECOND)),
+    fact("embodied", "spot", {"policy": "sunk"}),
     fact("membership", "gamer-5", {"fleet": "spot"}, at(MOVES_S * SECOND)),
     *(fact("membership", node.name, {"fleet": "h100" if node.card == H100 else "rtx4090"}) for node in WORLD.nodes),
 ]
@@ -69,17 +81,20 @@ def price_of(fleet: str, us: int) -> Price:
     seconds = us // SECOND
     if fleet == "h100":
         pue = 1.35 if seconds >= PUE_RISES_S else 1.2
-        return Price(2.4 if seconds >= H100_DEARER_S else 2.0, None, pue, 50.0, 400.0)
+        usd = 2.4 if seconds >= H100_DEARER_S else 2.0
+        return Price(usd, None, pue, 50.0, 400.0, market_g_per_kwh=45.0, embodied_g_per_hour=10.0)
     if fleet == "spot":
-        return Price(0.30, None, 1.0, 0.0, 400.0)
+        return Price(0.30, None, 1.0, 0.0, 400.0, market_g_per_kwh=300.0)
     euro = 1.05 if seconds >= EURO_FALLS_S else 1.10
     local = datetime.fromtimestamp(seconds + MADRID, UTC)
     per_kwh = 0.35 if local.weekday() < 5 and 18 <= local.hour < 22 else 0.20
     grams = 50.0 if seconds >= GREENER_S else 400.0
-    return Price(0.10 * euro, per_kwh * euro, 1.0, 0.0, grams, paid_when_off=True)
+    market = 20.0 if seconds >= GREENER_SUPPLY_S else 80.0
+    embodied = 185_100 / ((6 if seconds >= LONGER_LIFE_S else 3) * 8760)
+    return Price(0.10 * euro, per_kwh * euro, 1.0, 0.0, grams, True, market, embodied)
 
 
-CHANGES_S = (H100_DEARER_S, EURO_FALLS_S, PUE_RISES_S, GREENER_S, MOVES_S)
+CHANGES_S = (H100_DEARER_S, EURO_FALLS_S, PUE_RISES_S, GREENER_S, GREENER_SUPPLY_S, LONGER_LIFE_S, MOVES_S)
 PRICES = Prices(price_of, fleet_of, [seconds * SECOND for seconds in CHANGES_S])
 
 

@@ -74,6 +74,10 @@ def assert_same(figures: Mapping[str, Any], by_hand: Sums, sent: Sent, *, by_gpu
             _assert_close(figures, name, joules / 3.6e6, ENERGY)
     _assert_close(figures, "gpu_hours", by_hand.there_s / 3600, EXACT)
     _assert_close(figures, "carbon_g", by_hand.grams, ENERGY)
+    _assert_close(figures, "carbon_market_g", by_hand.market_g, ENERGY)
+    for name, grams in _embodied(by_hand).items():
+        if name in figures:
+            _assert_close(figures, name, grams, EXACT)
     if by_hand.there_s and "utilisation" in figures:
         _assert_close(figures, "utilisation", by_hand.seconds["used"] / by_hand.there_s, EXACT)
     if not by_gpu:  # there, a replica's tokens are shared out to its GPUs
@@ -91,6 +95,16 @@ def _dollars(by_hand: Sums) -> dict[str, float]:
     }
 
 
+def _embodied(by_hand: Sums) -> dict[str, float]:
+    grams = by_hand.embodied_g
+    return {
+        "embodied_g": sum(grams.values()),
+        "embodied_active_g": grams["used"],
+        "embodied_idle_g": grams["idle"],
+        "embodied_unallocated_g": grams["unallocated"] + grams["off"],
+    }
+
+
 def _joules(by_hand: Sums) -> dict[str, float]:
     joules = by_hand.joules
     return {
@@ -99,6 +113,10 @@ def _joules(by_hand: Sums) -> dict[str, float]:
         "energy_idle_kwh": joules["idle"],
         "energy_unallocated_kwh": joules["unallocated"],
     }
+
+
+def _sci(by_hand: Sums) -> float:
+    return (by_hand.grams + sum(by_hand.embodied_g.values())) / by_hand.tokens * 1e6
 
 
 def _assert_counts(figures: Mapping[str, Any], by_hand: Sums) -> None:
@@ -110,6 +128,7 @@ def _assert_counts(figures: Mapping[str, Any], by_hand: Sums) -> None:
         assert (figures[name]["value"] or 0) == count, name
     if by_hand.tokens:
         _assert_close(figures, "usd_per_mtok", by_hand.total_usd / by_hand.tokens * 1e6, EXACT)
+        _assert_close(figures, "sci_g_per_mtok", _sci(by_hand), ENERGY)
         _assert_close(figures, "tokens_per_joule", by_hand.tokens / sum(by_hand.joules.values()), ENERGY)
 
 

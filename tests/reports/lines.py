@@ -25,7 +25,9 @@ FIGURES: dict[str, Figure] = {
     "energy_kwh": figure(1.0), "energy_idle_kwh": figure(0.25), "cost": figure(96.0), "cost_used": figure(60.0),
     "cost_working": figure(20.0), "cost_slack": figure(40.0), "cost_idle": figure(36.0),
     "cost_unallocated": figure(0.0), "usd_per_mtok": figure(48.0), "tokens_per_joule": figure(2e6 / 3.6e6),
-    "carbon_g": figure(213.02), "g_per_mtok": figure(106.51),
+    "carbon_g": figure(213.02), "g_per_mtok": figure(106.51), "carbon_market_g": figure(50.0),
+    "embodied_g": figure(800.0), "embodied_low_g": figure(300.0), "embodied_high_g": figure(900.0),
+    "sci_g_per_mtok": figure(506.51),
 }  # fmt: skip
 
 
@@ -40,7 +42,7 @@ def line(**said: Any) -> AccountLine:
             99.0: Quantile(0.12, 0.1, 0.2, 1000),
         },
         "coverage": 0.995, "method": "measured", "price_source": "wattmix.toml, fleet h100",
-        "grid": "EU27 213.02 g/kWh, PUE 1.2",
+        "grid": "EU27 213.02 g/kWh, PUE 1.2", "carbon_basis": "boundary site (GPUs x PUE); tokens: total",
     }  # fmt: skip
     return AccountLine(**known | said)
 

@@ -42,9 +42,12 @@ def test_a_row_holds_the_lines_figures_in_the_columns_units() -> None:
         "cost": 96.0, "cost_used": 60.0, "cost_working": 20.0, "cost_slack": 40.0, "cost_idle": 36.0,
         "cost_unallocated": 0.0, "currency": "USD", "cost_per_mtok": 48.0, "basis": "total",
         "tokens_per_joule": 2e6 / 3.6e6, "carbon_g": 213.02, "g_per_mtok": 106.51,
+        "carbon_market_g": 50.0, "embodied_g": 800.0, "embodied_low_g": 300.0, "embodied_high_g": 900.0,
+        "sci_g_per_mtok": 506.51,
         "ttft_p50_ms": 50.0, "ttft_p90_ms": 80.0, "ttft_p99_ms": 120.0, "ttft_at_least": None, "ttft_n": 1000,
         "coverage": 0.995, "method": "measured", "price_source": "wattmix.toml, fleet h100",
-        "grid": "EU27 213.02 g/kWh, PUE 1.2", "known_at": "2026-02-04T05:00:00+00:00", "missing": None,
+        "grid": "EU27 213.02 g/kWh, PUE 1.2", "carbon_basis": "boundary site (GPUs x PUE); tokens: total",
+        "known_at": "2026-02-04T05:00:00+00:00", "missing": None,
     }  # fmt: skip
 
 

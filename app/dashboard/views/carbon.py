@@ -1,0 +1,163 @@
+"""*Carbon*: grams per million tokens, of running and of making; what moved them, when and where they would be fewer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from app.answers.carbon import WINDOW_HOURS
+from app.answers.query import AccountQuery
+from app.answers.summary import as_csv
+from app.backend import LocalBackend, served
+from app.dashboard import accounts_charts, carbon_charts
+from app.dashboard.figure_cards import card, period_length, simulated_badge, standing_on
+from app.dashboard.figure_tables import figure_table
+from app.dashboard.filters import account_filters, address_of, with_chart_step
+from app.dashboard.formulas import parts_of
+from app.dashboard.waiting import nothing_seen
+from app.formatting import markdown, number, percent
+
+CARDS = (
+    ("g_per_mtok", "g_per_mtok_market", "embodied_g_per_mtok", "sci_g_per_mtok"),
+    ("carbon_g", "carbon_market_g", "embodied_g", "energy_site_kwh"),
+)  # fmt: skip
+_COLUMNS = (
+    "g_per_mtok", "g_per_mtok_market", "embodied_g_per_mtok_low", "embodied_g_per_mtok", "embodied_g_per_mtok_high",
+    "sci_g_per_mtok", "carbon_g", "carbon_active_g", "carbon_idle_g", "carbon_unallocated_g", "energy_site_kwh",
+)  # fmt: skip
+_CHART = {"displayModeBar": False}
+_TREND_POINTS, _POINTS = 60, 300
+_COMPARED = ("FR", "SE", "DE", "PL")
+_MOST_ZONES = 6
+
+Answer = dict[str, Any]
+
+
+def page() -> None:
+    st.title("Carbon")
+    query = account_filters()
+    backend = served()
+    figures = tuple(dict.fromkeys((*parts_of((*CARDS[0], *CARDS[1])), *_COLUMNS)))
+    asked = replace(query, by="fleet", figures=figures)
+    answer = backend.summary(asked)
+    if not answer["lines"]:
+        nothing_seen(query)
+        return
+    found = backend.carbon(query)
+    simulated_badge(answer)
+    _cards(backend, query, answer, found["basis"])
+    st.caption(markdown(standing_on(query)))
+    _moved(backend, query, found["moved"])
+    _clean_and_busy(found, query)
+    _ahead(found["ahead"], query)
+    _elsewhere(found["elsewhere"])
+    _table(asked, answer)
+    st.caption(
+        f"The same as JSON: causes, hours, forecasts and zones `{address_of(query, 'carbon')}`, figures "
+        f"`{address_of(replace(asked, figures=None), 'summary')}`"
+    )
+
+
+def _cards(backend: LocalBackend, query: AccountQuery, answer: Answer, basis: str) -> None:
+    trend = backend.series(with_chart_step(replace(query, figures=CARDS[0]), "hour", _TREND_POINTS))["lines"]
+    for names in CARDS:
+        for column, name in zip(st.columns(len(names)), names, strict=True):
+            values = trend[0]["figures"][name]["values"] if trend and name in CARDS[0] else ()
+            card(column, name, query, answer, values)
+    st.caption(markdown(f"{basis}."))
+
+
+def _moved(backend: LocalBackend, query: AccountQuery, moved: Answer) -> None:
+    left, right = st.columns([2, 3])
+    with left:
+        title = f"What moved it against the {period_length(query)} before"
+        if moved["effects"] is None:
+            st.info(markdown(f"What moved grams per token is not known: {moved['reason']}."), icon=":material/help:")
+        else:
+            st.plotly_chart(carbon_charts.moved(moved, title), key="chart_moved", config=_CHART, alt=title)
+    with right:
+        asked = with_chart_step(replace(query, by="fleet", figures=("g_per_mtok",)), "hour", _POINTS)
+        title = f"Operational carbon of a million {query.basis} tokens by fleet, cost view {query.view}"
+        figure = accounts_charts.over_time(backend.series(asked), "g_per_mtok", title, query)
+        st.plotly_chart(figure, key="chart_g", config=_CHART, alt=title)
+
+
+def _clean_and_busy(found: Answer, query: AccountQuery) -> None:
+    st.subheader("When the grid is clean, and when the site is busy")
+    left, right = st.columns(2)
+    title = "Power of the site"
+    figure = carbon_charts.by_weekday_and_hour(found["load_kw"], title, "kW", query.tz)
+    left.plotly_chart(figure, key="chart_load", config=_CHART, alt=title)
+    with right:
+        if not found["intensity"]:
+            st.info("No hour of this range has a measured grid intensity: the tables' yearly averages stand in, marked "
+                    "`default`. Providers are set as `[[grid]]` in `wattmix.toml`; the Health page says how they do.",
+                    icon=":material/cloud_off:")  # fmt: skip
+            return
+        names = [one["zone"] for one in found["intensity"]]
+        zone = st.segmented_control("Zone", names, default=names[0], key="zone") if len(names) > 1 else names[0]
+        one = next((one for one in found["intensity"] if one["zone"] == zone), found["intensity"][0])
+        title = f"Grid intensity of {one['zone']}, {one['basis']}, by {', '.join(one['providers'])}"
+        figure = carbon_charts.by_weekday_and_hour(one["g_per_kwh"], title, "g/kWh", query.tz)
+        st.plotly_chart(figure, key="chart_grid", config=_CHART, alt=title)
+
+
+def _ahead(zones: list[Answer], query: AccountQuery) -> None:
+    st.subheader("What is ahead")
+    if not zones:
+        st.info("No provider forecasts the zones of these fleets, so no better time for deferrable work is known.",
+                icon=":material/event_busy:")  # fmt: skip
+        return
+    hours = st.segmented_control(
+        "Work that can wait takes",
+        WINDOW_HOURS,
+        default=2,
+        format_func=lambda one: f"{one} h",
+        key="window_hours",
+        help="The shaded time has the lowest mean intensity.",
+    )
+    found = [(one["zone"], window) for one in zones for window in one["windows"] if window["hours"] == (hours or 2)]
+    title = "Forecast of grid intensity (dotted: not measured)"
+    figure = carbon_charts.ahead(zones, found[0][1] if found else None, title, query.zone)
+    st.plotly_chart(figure, key="chart_ahead", config=_CHART, alt=title)
+    said = [
+        f"{zone}: best from {_clock(window['start'], query)} to {_clock(window['end'], query)}, "
+        f"{number(window['g_per_kwh'], 0)} g/kWh, {percent(window['saved_share'])} below the mean ahead"
+        for zone, window in found
+    ]
+    issued = "; ".join(f"{one['zone']} by {one['provider']}, issued {_clock(one['issued_at'], query)}" for one in zones)
+    st.caption(markdown(f"{'. '.join(said)}. Forecasts: {issued}."))
+
+
+def _clock(text: str, query: AccountQuery) -> str:
+    return f"{datetime.fromisoformat(text).astimezone(query.zone):%a %H:%M}"
+
+
+def _elsewhere(rows: list[Answer]) -> None:
+    st.subheader("The same energy in other zones")
+    if not rows:
+        st.info("Fleets of several bases, or with energy that is not known, cannot be held against other zones.",
+                icon=":material/help:")  # fmt: skip
+        return
+    names = [row["zone"] for row in rows]
+    own = [row["zone"] for row in rows if row["is_own"]]
+    start = [*own, *(zone for zone in _COMPARED if zone in names and zone not in own)][:_MOST_ZONES]
+    chosen = st.multiselect("Zones", names, default=start, key="zones", help="Of the same basis: lifecycle and direct "
+                            "factors are never ranked against each other.")  # fmt: skip
+    title = f"Operational carbon by yearly averages, {rows[0]['basis']} (own zones in green)"
+    figure = carbon_charts.elsewhere([row for row in rows if row["zone"] in chosen], title)
+    st.plotly_chart(figure, key="chart_elsewhere", config=_CHART, alt=title)
+
+
+def _table(asked: AccountQuery, answer: Answer) -> None:
+    head, button = st.columns([5, 1], vertical_alignment="bottom")
+    head.subheader("Carbon by fleet")
+    button.download_button(
+        "CSV", lambda: as_csv(answer), file_name="wattmix-carbon-by-fleet.csv", mime="text/csv",
+        icon=":material/download:", on_click="ignore", width="stretch",
+        help=f"Unrounded, the same as {address_of(asked, 'summary')}&format=csv.",
+    )  # fmt: skip
+    figure_table(answer["lines"], _COLUMNS, key="carbon")

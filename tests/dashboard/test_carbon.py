@@ -1,0 +1,85 @@
+"""The Carbon page: its figures are the summary's, beside them what the API says of causes, hours and zones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.backend import LocalBackend, serve_from
+from app.config import Config
+from app.dashboard import carbon_charts
+from app.dashboard.views.carbon import CARDS
+from app.store.database import Store
+from app.store.grid import append_points
+from collectors.grid.point import IntensityPoint
+from tests.dashboard.accounts import CONFIG, asked, fill, open_day
+from tests.dashboard.test_views import metric, open_page
+from tests.grid_points import to_come, value
+
+
+def opened(backend: LocalBackend) -> AppTest:
+    serve_from(backend)
+    try:
+        app = open_day("carbon")
+    finally:
+        serve_from(None)
+    assert not app.exception
+    return app
+
+
+@pytest.fixture
+def filled(store: Store) -> Iterator[LocalBackend]:
+    fill(store)
+    yield LocalBackend(store, CONFIG)
+
+
+def said(app: AppTest) -> str:
+    return " ".join(str(one.value) for one in (*app.markdown, *app.caption, *app.info))
+
+
+def test_cards_are_the_summary_s_and_stand_on_one_line(filled: LocalBackend) -> None:
+    app = opened(filled)
+    query = asked(app)
+    names = tuple(name for row in CARDS for name in row)
+    figures = filled.summary(replace(query, by="fleet", figures=names))["total"]["figures"]
+    assert metric(app, "gCO2e/Mtok")[0] == f"{figures['g_per_mtok']['value']:,.1f}"
+    assert metric(app, "Site energy")[0] == f"{figures['energy_site_kwh']['value']:,.2f} kWh"
+    assert filled.carbon(query)["basis"] in said(app).replace("\\", "")
+    assert "yearly averages" in said(app)
+    assert "No provider forecasts" in said(app)
+
+
+def test_hours_of_providers_and_what_is_ahead_are_drawn(filled: LocalBackend) -> None:
+    query = asked(opened(filled))
+    zone = filled.carbon(query)["elsewhere"]
+    own = next(row["zone"] for row in zone if row["is_own"])
+    points: list[IntensityPoint] = [value(query.start, 60, 120, zone=own)]
+    begin = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    points += [to_come(begin + timedelta(hours=n), 60, g, begin, zone=own) for n, g in enumerate((300, 90, 100, 250))]
+    append_points(filled.store, points)
+    config = CONFIG.model_copy(update={"grid": Config.model_validate(
+        {"grid": [{"provider": "electricity_maps", "key": "k", "zones": {own: own}}]}).grid})  # fmt: skip
+    app = opened(LocalBackend(filled.store, config))
+    assert f"{own}: best from" in said(app)
+    assert "95 g/kWh" in said(app)
+    assert "No provider forecasts" not in said(app)
+
+
+def test_an_empty_store_says_what_to_do(store: Store) -> None:
+    serve_from(LocalBackend(store, CONFIG))
+    try:
+        app = open_page("carbon")
+    finally:
+        serve_from(None)
+    assert not app.exception
+    assert "Nothing has been measured yet" in said(app)
+
+
+def test_a_cause_that_did_nothing_has_no_sign() -> None:
+    moved = {"before": 10.0, "now": 12.5, "effects": {"mix": -0.001, "energy": 2.5, "grid": 0.0}}
+    (bars,) = carbon_charts.moved(moved, "title").data
+    assert list(bars.text) == ["10.0", "±0.00", "+2.50", "±0.00", "12.5"]
