@@ -20,11 +20,20 @@ _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 def tidy(
     points: Iterable[IntensityPoint], start: datetime | None = None, end: datetime | None = None
 ) -> tuple[IntensityPoint, ...]:
-    """The points that start in [start, end), in order and without overlap. All are of one zone, basis and kind.
+    """The points of one zone that start in [start, end), in order; those of one basis and kind do not overlap.
 
     Of two points of the same stretch the one revised last counts, then one with a value, then the later in the list.
-    Where resolutions are mixed, the finer counts and the coarser fills what it leaves.
+    Where resolutions are mixed, the finer counts and the coarser fills what it leaves. Averages stand after what is
+    marginal at the same time.
     """
+    apart: dict[tuple[str, str], list[IntensityPoint]] = {}
+    for point in points:
+        apart.setdefault((point.kind, point.basis), []).append(point)
+    found = (point for alike in apart.values() for point in _tidy(alike, start, end))
+    return tuple(sorted(found, key=lambda point: (point.start, point.kind == "average")))
+
+
+def _tidy(points: Iterable[IntensityPoint], start: datetime | None, end: datetime | None) -> list[IntensityPoint]:
     chosen: dict[tuple[datetime, datetime], IntensityPoint] = {}
     for point in points:
         if (start is not None and point.start < start) or (end is not None and point.start >= end):
@@ -35,7 +44,7 @@ def tidy(
     ordered = sorted(chosen.values(), key=lambda point: point.start)
     if any(sooner.end > later.start for sooner, later in pairwise(ordered)):
         ordered = _without_overlap(sorted(ordered, key=lambda point: point.end - point.start))
-    return tuple(ordered)
+    return ordered
 
 
 def newest(points: Iterable[IntensityPoint], now: datetime) -> IntensityPoint:

@@ -32,6 +32,17 @@ def test_rows_are_points() -> None:
     assert (first.provider, first.estimated) == ("csv_file", False)
 
 
+def test_average_and_marginal_rows_of_one_hour_are_both_kept(tmp_path: Path) -> None:
+    rows = "".join(
+        f"DE,2026-11-30T09:00Z,2026-11-30T10:00Z,{g},lifecycle,{kind}\n"
+        for g, kind in ((401, "average"), (700, "marginal"))
+    )
+    file = tmp_path / "grid.csv"
+    file.write_text(HEAD.replace("basis", "basis,kind") + rows, encoding="utf-8")
+    found = CsvFile(file, utc_now=Clock().utc_now).history("DE", utc("09:00"), utc("10:00")).points
+    assert {(point.kind, point.g_per_kwh) for point in found} == {("average", 401), ("marginal", 700)}
+
+
 def test_kind_and_source_may_be_told_and_columns_stand_in_any_order() -> None:
     columns = "source,kind,basis,g_per_kwh,end,start,zone"
     text = f"{columns}\nour meter,marginal,provider,1e2,2026-11-30T10:00Z,2026-11-30T09:00Z,X\n"
