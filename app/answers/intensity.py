@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -97,15 +97,22 @@ def one_basis(known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sources(factors: pl.DataFrame) -> dict[str, tuple[str, str]]:
-    """E.g. DE -> (lifecycle, "DE by the hour, electricity_maps, lifecycle")."""
-    told = factors.group_by("zone", "basis").agg(pl.col("provider").unique().sort())
+    """E.g. DE -> (lifecycle, "DE by the hour, 312 g/kWh lifecycle on average, electricity_maps, known 2026-12-02
+    04:15Z")."""
+    told = factors.group_by("zone", "basis").agg(
+        pl.col("provider").unique().sort(), pl.col("g_per_kwh").mean(), pl.col("known_at").max()
+    )
     return {
-        zone: (basis, f"{zone} by the hour, {' + '.join(providers)}, {_WORDS.get(basis, basis)}")
-        for zone, basis, providers in told.iter_rows()
+        zone: (
+            basis,
+            f"{zone} by the hour, {mean:.0f} g/kWh {_WORDS.get(basis, basis)} on average, {' + '.join(providers)}, "
+            f"known {known_at.astimezone(UTC):%Y-%m-%d %H:%M}Z",
+        )
+        for zone, basis, providers, mean, known_at in told.iter_rows()
     }
 
 
-_WORDS = {"provider": "basis not said"}
+_WORDS = {"provider": "(basis not said)"}
 
 
 def _us(moment: datetime) -> int:

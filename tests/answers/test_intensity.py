@@ -50,7 +50,10 @@ def test_each_hour_has_its_own(two_hours: Store) -> None:
     parts = (found[f"carbon_{part}_g"]["value"] for part in ("active", "unallocated"))
     assert tuple(parts) == (pytest.approx(36), pytest.approx(144))
     assert found["carbon_g"]["method"] == "measured"
-    assert found["grids"] == ["EU27 by the hour, electricity_maps, lifecycle, PUE 1.2"]
+    known = f"{NOW - HOUR:%Y-%m-%d %H:%M}Z"
+    assert found["grids"] == [
+        f"EU27 by the hour, 250 g/kWh lifecycle on average, electricity_maps, known {known}, PUE 1.2"
+    ]
 
 
 def test_hours_that_are_not_told_have_the_yearly_value_and_say_so(two_hours: Store) -> None:
