@@ -40,6 +40,10 @@ def grams(kilograms: float) -> float:
     return kilograms * 1e3
 
 
+def kilograms(grams: float) -> float:
+    return grams / 1e3
+
+
 def tonnes(grams: float) -> float:
     return grams / GRAMS_PER_TONNE
 

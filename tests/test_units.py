@@ -16,6 +16,8 @@ from app import units
         (units.mtok, 83_123.0, 0.083123),
         (units.per_hour, 3011.13, 10_840_068.0),
         (units.tonnes, 2_500_000.0, 2.5),  # 1 t = 1,000,000 g, a metric tonne
+        (units.grams, 0.1641, 164.1),  # 1 kg = 1,000 g
+        (units.kilograms, 1_790_008.0, 1790.008),
         (units.seconds, 54.41, 0.05441),
         (units.milliseconds, 0.05441, 54.41),
         (units.seconds_of_us, 2_500_000.0, 2.5),  # micro: one in a million

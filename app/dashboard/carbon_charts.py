@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import plotly.graph_objects as go
 
+from app import units
 from app.dashboard.accounts_charts import HEIGHT_PX, WHEN
 from app.dashboard.charts import blank, fleet_colour
 
@@ -71,7 +72,7 @@ def ahead(zones: Sequence[Answer], window: Answer | None, title: str, zone: Zone
         figure.add_scatter(
             x=[*starts, _local(one["values"][-1]["end"], zone)],
             y=[*(value["g_per_kwh"] for value in one["values"]), one["values"][-1]["g_per_kwh"]],
-            name=f"{one['zone']} ({one['basis']})",
+            name=f"{one['zone']} ({said_basis(one['basis'])})",
             mode="lines",
             line={"color": fleet_colour(number), "width": 2, "dash": "dot", "shape": "hv"},
             hovertemplate=f"<b>%{{y:,.0f}} g/kWh</b><br>from {WHEN}, forecast",
@@ -94,7 +95,7 @@ def elsewhere(rows: Sequence[Answer], title: str) -> go.Figure:
     figure = blank(title, max(HEIGHT_PX, 90 + 26 * len(rows)))
     figure.add_bar(
         y=[row["zone"] for row in rows],
-        x=[row["carbon_g"] / 1000 for row in rows],
+        x=[units.kilograms(row["carbon_g"]) for row in rows],
         orientation="h",
         marker={"color": [_BETTER if row["is_own"] else _LEVEL for row in rows]},
         customdata=[[row["g_per_kwh"], row["basis"], row["year"] or "no year"] for row in rows],
@@ -105,6 +106,10 @@ def elsewhere(rows: Sequence[Answer], title: str) -> go.Figure:
     figure.update_xaxes(title_text="kg CO2e, operational")
     figure.update_yaxes(autorange="reversed", type="category")
     return figure
+
+
+def said_basis(basis: str) -> str:
+    return "basis not said" if basis == "provider" else basis
 
 
 def _change(value: float) -> str:

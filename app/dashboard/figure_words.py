@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from app import units
 from app.accounting.tokens import BASES
 from app.formatting import number, percent, usd
 
 Form = Callable[[float | None], str]
 Better = Literal["less", "more"]
 Figure = Mapping[str, Any]
+
+# From here on grams are told in kilograms.
+_MANY_GRAMS = 100_000.0
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,8 @@ WORDS: Mapping[str, Words] = {
 def with_unit(name: str, figure: Figure) -> str:
     """The same with its unit, where neither the number's form nor the label says it, e.g. "73.08 kWh"."""
     words = WORDS[name]
+    if words.unit == "gCO2e" and figure["value"] is not None and figure["value"] >= _MANY_GRAMS:
+        return f"{number(units.kilograms(figure['value']), 0)} kgCO2e"
     is_said = words.unit.startswith(("USD", "%")) or words.unit.lower() in words.label.lower().split()
     return written(name, figure) if is_said or figure["value"] is None else f"{written(name, figure)} {words.unit}"
 

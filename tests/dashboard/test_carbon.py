@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from app.backend import LocalBackend, serve_from
 from app.config import Config
 from app.dashboard import carbon_charts
+from app.dashboard.figure_words import with_unit
 from app.dashboard.views.carbon import CARDS
 from app.store.database import Store
 from app.store.grid import append_points
@@ -83,3 +84,8 @@ def test_a_cause_that_did_nothing_has_no_sign() -> None:
     moved = {"before": 10.0, "now": 12.5, "effects": {"mix": -0.001, "energy": 2.5, "grid": 0.0}}
     (bars,) = carbon_charts.moved(moved, "title").data
     assert list(bars.text) == ["10.0", "±0.00", "+2.50", "±0.00", "12.5"]
+
+
+@pytest.mark.parametrize(("grams", "said"), [(16_805.2, "16,805 gCO2e"), (1_790_008.0, "1,790 kgCO2e"), (None, "–")])
+def test_many_grams_are_told_in_kilograms(grams: float | None, said: str) -> None:
+    assert with_unit("carbon_g", {"value": grams}) == said
