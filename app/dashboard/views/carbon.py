@@ -100,7 +100,8 @@ def _clean_and_busy(found: Answer, query: AccountQuery) -> None:
         names = [one["zone"] for one in found["intensity"]]
         zone = st.segmented_control("Zone", names, default=names[0], key="zone") if len(names) > 1 else names[0]
         one = next((one for one in found["intensity"] if one["zone"] == zone), found["intensity"][0])
-        title = f"Grid intensity of {one['zone']}, {carbon_charts.said_basis(one['basis'])}, by {', '.join(one['providers'])}"
+        basis, providers = carbon_charts.said_basis(one["basis"]), ", ".join(one["providers"])
+        title = f"Grid intensity of {one['zone']}, {basis}, by {providers}"
         figure = carbon_charts.by_weekday_and_hour(one["g_per_kwh"], title, "g/kWh", query.tz)
         st.plotly_chart(figure, key="chart_grid", config=_CHART, alt=title)
 
