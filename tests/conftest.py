@@ -58,10 +58,18 @@ def raw_folder() -> Path:
     return RAW_RUNS
 
 
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an empty store: a copy of it opens in half the time that making one takes."""
+    path = tmp_path_factory.mktemp("empty") / "store.duckdb"
+    Store.open(path).close()
+    return path
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path: Path, empty_store: Path) -> Iterator[Store]:
     """An empty store."""
-    opened = Store.open(tmp_path / "store.duckdb")
+    opened = Store.open(Path(shutil.copy(empty_store, tmp_path / "store.duckdb")))
     yield opened
     opened.close()
 
