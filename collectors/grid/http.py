@@ -5,6 +5,7 @@ A failure comes with what was last known, if that is not too old: then the answe
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import OrderedDict
@@ -32,7 +33,7 @@ class Ask:
     """One question. about: in words, such as `zone DE, latest`; also what is left alone together after a failure.
 
     fresh_s: how long an answer is used without asking again. stale_s: how old an answer may be to stand in when
-    asking fails.
+    asking fails. body: what is posted as JSON; None: a GET. advice: where that of `ADVICE` does not fit.
     """
 
     provider: str
@@ -43,6 +44,8 @@ class Ask:
     access: Access = OPEN
     fresh_s: float = 0.0
     stale_s: float = 0.0
+    body: Mapping[str, Any] | None = None
+    advice: Mapping[ProblemKind, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -54,7 +57,11 @@ class Ask:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return self.url, tuple(sorted(self.params.items())), self.access.identity
+        return self.url, tuple(sorted(self.params.items())), self.access.identity, self.posted
+
+    @property
+    def posted(self) -> bytes | None:
+        return None if self.body is None else json.dumps(self.body, sort_keys=True).encode()
 
 
 @dataclass(frozen=True)
@@ -131,8 +138,10 @@ class Http:
             return self._note(ask, result, moment)
 
     def _exchange(self, ask: Ask, headers: Mapping[str, str]) -> Reply | SourceProblem:
+        if ask.body is not None:
+            headers = {"Content-Type": "application/json", **headers}
         try:
-            return self._transport.get(ask.url, {**ask.params, **ask.access.params()}, headers)
+            return self._transport.ask(ask.url, {**ask.params, **ask.access.params()}, headers, ask.posted)
         except NoReply as failure:
             kind, what = failure.kind, str(failure)
         return self._problem(ask, kind, what)
@@ -173,9 +182,10 @@ class Http:
                 return problem
         return None
 
-    def _problem(self, ask: Ask, kind: ProblemKind, what: str, **more: Any) -> SourceProblem:
+    def _problem(self, ask: Ask, kind: ProblemKind, what: str, advice: str | None = None, **more: Any) -> SourceProblem:
         shown = scrubbed(what, ask.access.secrets())
-        return SourceProblem(kind, shown, provider=ask.provider, where=ask.where, **more)
+        fitting = ask.advice.get(kind) if advice is None else advice
+        return SourceProblem(kind, shown, provider=ask.provider, where=ask.where, advice=fitting, **more)
 
 
 def _cool_keys(ask: Ask) -> tuple[Hashable, Hashable, Hashable]:

@@ -81,7 +81,7 @@ def _kind_of(status: int, said: str) -> ProblemKind:
 
 
 def _said(reply: Reply) -> str:
-    """The provider's own words: `{"error": ..}`, `{"error": {"message": ..}}` or `{"message": ..}`."""
+    """The provider's own words: `{"error": ..}`, `{"error": {"message": ..}}`, `{"message": ..}` or GraphQL's."""
     if reply.is_html:
         return _HTML
     try:
@@ -92,8 +92,15 @@ def _said(reply: Reply) -> str:
         return ""
     error = data.get("error")
     words = error.get("message") if isinstance(error, dict) else error
-    both = [one for one in (words, data.get("message"), data.get("detail")) if isinstance(one, str) and one]
-    return printable(": ".join(both[:2]))
+    said = (words, data.get("message"), data.get("detail"), graphql_words(data.get("errors")))
+    return printable(": ".join([one for one in said if isinstance(one, str) and one][:2]))
+
+
+def graphql_words(errors: object) -> str:
+    """What the first of GraphQL's `errors` says; empty where it says nothing."""
+    first = errors[0] if isinstance(errors, list) and errors else None
+    words = first.get("message") if isinstance(first, dict) else first
+    return printable(words) if isinstance(words, str) else ""
 
 
 def printable(words: str) -> str:

@@ -1,4 +1,4 @@
-"""One GET within bounds of time and size; what goes wrong is told without the address's query or any key.
+"""One request within bounds of time and size; what goes wrong is told without the address's query or any key.
 
 requests bounds each read, not the whole: a server that trickles would hold the caller for hours. So the request runs
 on a thread of its own, and is left behind when its time is over.
@@ -67,16 +67,17 @@ class Transport:
         self._bounds = bounds
         self._free = threading.BoundedSemaphore(MOST_UNDER_WAY)
 
-    def get(self, url: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Reply:
-        """The answer at `url`, whatever its status. Raises NoReply.
+    def ask(self, url: str, params: Mapping[str, str], headers: Mapping[str, str], body: bytes | None = None) -> Reply:
+        """The answer at `url`, whatever its status, to a GET, or a POST where there is a body. Raises NoReply.
 
-        A redirect is followed on the same host only: a key is for that host.
+        A redirect is followed on the same host only: a key is for that host. A body is a question, which changes
+        nothing there, so it is sent again.
         """
         if not self._free.acquire(blocking=False):
             raise NoReply("timed_out", f"{MOST_UNDER_WAY} earlier requests still wait for their answers")
         outcome = _Outcome()
         threading.Thread(
-            target=self._run, args=(outcome, url, dict(params), dict(headers)), name="grid request", daemon=True
+            target=self._run, args=(outcome, url, dict(params), dict(headers), body), name="ask", daemon=True
         ).start()
         if not outcome.over.wait(self._bounds.total_s):
             _hang_up(outcome.response)
@@ -85,9 +86,11 @@ class Transport:
             raise outcome.problem or NoReply("unreachable", "no answer")
         return outcome.reply
 
-    def _run(self, outcome: _Outcome, url: str, params: dict[str, str], headers: dict[str, str]) -> None:
+    def _run(
+        self, outcome: _Outcome, url: str, params: dict[str, str], headers: dict[str, str], body: bytes | None
+    ) -> None:
         try:
-            outcome.reply = self._follow(outcome, url, params, headers)
+            outcome.reply = self._follow(outcome, url, params, headers, body)
         except NoReply as problem:
             outcome.problem = NoReply(problem.kind, str(problem))
         except Exception as problem:  # its text may hold the address with a key, so only its kind is told
@@ -96,12 +99,15 @@ class Transport:
             self._free.release()
             outcome.over.set()
 
-    def _follow(self, outcome: _Outcome, url: str, params: dict[str, str], headers: dict[str, str]) -> Reply:
+    def _follow(
+        self, outcome: _Outcome, url: str, params: dict[str, str], headers: dict[str, str], body: bytes | None
+    ) -> Reply:
+        method = "GET" if body is None else "POST"
         end_s = time.monotonic() + self._bounds.total_s
         for _ in range(MAX_REDIRECTS + 1):
             session = self._local if is_loopback(url) else self._outward
-            with session.get(
-                url, params=params, auth=_Headers(headers), allow_redirects=False, stream=True,
+            with session.request(
+                method, url, params=params, data=body, auth=_Headers(headers), allow_redirects=False, stream=True,
                 timeout=(self._bounds.connect_s, self._bounds.read_s),
             ) as response:  # fmt: skip
                 outcome.response = response

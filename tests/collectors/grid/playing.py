@@ -19,6 +19,7 @@ class Asked:
     path: str
     query: dict[str, str]
     headers: dict[str, str]
+    body: bytes = b""  # of a POST
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,15 @@ def player() -> Iterator[Player]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             parts = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-            asked = Asked(parts.path, query, {name.lower(): word for name, word in self.headers.items()})
+            asked = Asked(parts.path, query, {name.lower(): word for name, word in self.headers.items()}, body)
             state.asked.append(asked)
             with contextlib.suppress(OSError):  # clients that hang up are part of the tests
                 self._send(state.play(asked))
+
+        do_POST = do_GET  # noqa: N815
 
         def _send(self, reply: Reply) -> None:
             if reply.hang:

@@ -324,6 +324,6 @@ def test_hanging_requests_do_not_pile_up(played: Player) -> None:
     transport = Transport(bounds=Bounds(connect_s=1, read_s=3, total_s=0.02))
     for _ in range(MOST_UNDER_WAY):
         with pytest.raises(NoReply, match="no complete answer"):
-            transport.get(f"{played.url}/", {}, {})
+            transport.ask(f"{played.url}/", {}, {})
     with pytest.raises(NoReply, match="8 earlier requests still wait"):
-        transport.get(f"{played.url}/", {}, {})
+        transport.ask(f"{played.url}/", {}, {})
