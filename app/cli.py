@@ -208,6 +208,20 @@ def grid(
     grid_command.show(zone, db, config, as_json=as_json)
 
 
+@cli.command()
+def prices(
+    source: Annotated[str | None, typer.Option(help="runpod or vast; without it both.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="Only this card, e.g. 'RTX 4090'.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="Another address of that source.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what markets ask for GPUs now, beside the dated list price. It sets nothing."""
+    need_hub("prices")
+    from app.commands import prices as prices_command
+
+    raise typer.Exit(prices_command.show(source, gpu, base_url, as_json=as_json))
+
+
 report = typer.Typer(help="What each fleet did and cost, as CSV: once, here. Scheduled ones are in wattmix.toml.")
 cli.add_typer(report, name="report", no_args_is_help=True)
 
