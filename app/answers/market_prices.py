@@ -15,7 +15,7 @@ from collectors.price.sanity import TablePrice, cautions, refusal, table_price_f
 
 
 def market_prices(sources: Sequence[PriceProvider], now: datetime, *, gpu: str | None = None) -> dict[str, Any]:
-    """{"generated_at", "prices", "problems", "notes"}: of `gpu` only, else of all cards. Sources that fail are problems.
+    """{"generated_at", "prices", "problems", "notes"}: of `gpu` only, else of all cards. Failed sources: problems.
 
     A price is {"provider", "gpu", "market", "usd_per_gpu_hour", "count", "as_of", "region", "memory_gb", "per",
     "list_usd_per_gpu_hour", "list_price", "refused", "cautions"}; refused: why it is not to be used, None where it is.
