@@ -15,12 +15,13 @@ import pytest
 from app import __version__, cli
 from tests.commands.invoke import wattmix
 
-COMMANDS = ["serve", "demo", "import", "runs", "split", "status", "grid", "agent", "doctor"]
+COMMANDS = ["serve", "demo", "import", "runs", "split", "status", "grid", "prices", "agent", "doctor"]
 OPTIONS = {
     "serve": ["--db", "--config", "--host", "--port", "--insecure"],
     "demo": ["--db", "--port", "--no-browser", "--no-simulation"],
     "status": ["--db", "--config", "--format"],
     "grid": ["--json", "--db", "--config"],
+    "prices": ["--source", "--gpu", "--base-url", "--json"],
     "agent": ["--hub", "--token-file", "--node", "--nvml-library", "--spool", "--once", "--format", "--config"],
     "doctor": ["--hub", "--token-file", "--nvml-library", "--config"],
     "import": ["--db", "--config", "--gpu", "--gpu-count", "--max-file-mb"],

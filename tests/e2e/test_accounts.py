@@ -162,6 +162,20 @@ def test_energy_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str,
 
 
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_without_a_grid_provider_the_table_counts_and_it_is_said(page: Page, accounts_hub: str, theme: str) -> None:
+    said = heard(page)
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.goto(f"{accounts_hub}/carbon")
+    settle(page)
+    figures = answer_of(page, accounts_hub)["total"]["figures"]
+    assert metric(page, "gCO2e/Mtok") == f"{figures['g_per_mtok']['value']:,.1f}"
+    assert metric(page, "CO2e, market") == "–"
+    expect(page.get_by_text("No hour of this range has a measured grid intensity")).to_be_visible()
+    expect(page.get_by_text("No provider forecasts the zones of these fleets")).to_be_visible()
+    assert_no_error(page, said)
+
+
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_latency_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
     said = heard(page)
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")

@@ -1,4 +1,4 @@
-"""The Carbon page in a real browser: with a provider that answers, with one that has stopped, and without any."""
+"""The Carbon page in a real browser, with a provider that answers and one that hangs; without any: test_accounts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ from tests.e2e.test_accounts import (
     heard,
     settle,
     wait_for_rollups,
-)
-from tests.e2e.test_accounts import (
-    accounts_hub as accounts_hub,
 )
 from tests.e2e.test_dashboard import api, metric
 from tests.hub.grid_server import Grid, grid_server
@@ -97,17 +94,3 @@ def test_pages_ask_no_provider_and_do_not_wait_for_one(page: Page, carbon_hub: s
     expect(page.get_by_text("Grid providers")).to_be_visible()
     assert len(provider.paths) == asked
     provider.do = "ok"
-
-
-@both_themes
-def test_without_a_provider_the_table_counts_and_the_page_says_so(page: Page, accounts_hub: str, theme: str) -> None:
-    said = heard(page)
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-    page.goto(f"{accounts_hub}/carbon")
-    settle(page)
-    figures = answer_of(page, accounts_hub)["total"]["figures"]
-    assert metric(page, "gCO2e/Mtok") == f"{figures['g_per_mtok']['value']:,.1f}"
-    assert metric(page, "CO2e, market") == "–"
-    expect(page.get_by_text("No hour of this range has a measured grid intensity")).to_be_visible()
-    expect(page.get_by_text("No provider forecasts the zones of these fleets")).to_be_visible()
-    assert_no_error(page, said)
