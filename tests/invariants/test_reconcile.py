@@ -72,27 +72,27 @@ def amounts(of: Iterable[Account]) -> dict[str, float]:
 
 
 def test_everything_reconciles(tmp_path: Path) -> None:
-    _reconciles(tmp_path)
+    assert_worlds_reconcile(tmp_path)
 
 
 @pytest.mark.slow
 def test_everything_reconciles_in_many_worlds(tmp_path: Path) -> None:
-    _reconciles_at_length(tmp_path)
+    assert_many_worlds_reconcile(tmp_path)
 
 
 @by_chance
 @given(seed=seeds, hours=st.integers(1, 4))
-def _reconciles(tmp_path: Path, seed: int, hours: int) -> None:
-    _check(world(tmp_path, seed, hours))
+def assert_worlds_reconcile(tmp_path: Path, seed: int, hours: int) -> None:
+    assert_reconciles(world(tmp_path, seed, hours))
 
 
 @long_form
 @given(seed=seeds, hours=st.integers(1, 30))
-def _reconciles_at_length(tmp_path: Path, seed: int, hours: int) -> None:
-    _check(world(tmp_path, seed, hours, thorough=True))
+def assert_many_worlds_reconcile(tmp_path: Path, seed: int, hours: int) -> None:
+    assert_reconciles(world(tmp_path, seed, hours, thorough=True))
 
 
-def _check(made: World) -> None:
+def assert_reconciles(made: World) -> None:
     try:
         parts_sum_to_the_bill(made)
         lines_sum_to_the_total(made)

@@ -106,6 +106,7 @@ def test_a_demo_s_simulator_ends_with_its_hub_however_that_ends(tmp_path: Path, 
         os.kill(hub.process.pid, number)
         hub.process.wait(15)
         wait_until(lambda: not is_running(pid), "the simulator to end")
+    assert not is_running(pid)
 
 
 def test_what_a_hub_refuses_is_told_with_exit_code_2(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_parts_are_those_of_a_recomputation_from_samples(
     lasting: tuple[Store, SampleWriter], seed: int, placed: list[list[Placement]], hours: int, late: bool
 ) -> None:
     """Gaps, restarts, shared GPUs, moves, late data, rolled up at any time between: parts to 1e-9, whole as the GPU."""
-    _live_through(*lasting, seed, placed, hours, late)
+    assert_world_is_recomputed(*lasting, seed, placed, hours, late)
 
 
 @pytest.mark.slow
@@ -162,10 +162,10 @@ def test_parts_are_those_of_a_recomputation_from_samples(
 def test_parts_of_many_worlds_are_those_of_a_recomputation_from_samples(
     lasting: tuple[Store, SampleWriter], seed: int, placed: list[list[Placement]], hours: int, late: bool
 ) -> None:
-    _live_through(*lasting, seed, placed, hours, late)
+    assert_world_is_recomputed(*lasting, seed, placed, hours, late)
 
 
-def _live_through(
+def assert_world_is_recomputed(
     store: Store, taking: SampleWriter, seed: int, placed: list[list[Placement]], hours: int, late: bool
 ) -> None:
     rng = random.Random(seed)

@@ -372,22 +372,24 @@ STEPS = st.lists(
 )
 
 
-def run(steps: list[tuple[str, int, int, frozenset[str]]], *, tells_start: bool) -> None:
-    """Plays the steps; once a last look has shown all columns, the deltas must add up to what was scraped."""
+def played(steps: list[tuple[str, int, int, frozenset[str]]], *, tells_start: bool) -> Play:
+    """The steps between two looks that show all columns."""
     play = Play(tells_start)
     for step in [("look", 0, 0, frozenset[str]()), *steps, ("look", 0, 0, frozenset[str]())]:
         play.step(*step)
-    assert play.told == play.scraped + play.last
+    return play
 
 
 @given(STEPS)
 def test_the_deltas_add_up_to_all_that_was_scraped(steps: list[tuple[str, int, int, frozenset[str]]]) -> None:
-    run(steps, tells_start=True)
+    play = played(steps, tells_start=True)
+    assert play.told == play.scraped + play.last
 
 
 @given(STEPS)
 def test_they_add_up_without_start_times_where_a_fall_tells(steps: list[tuple[str, int, int, frozenset[str]]]) -> None:
-    run(steps, tells_start=False)
+    play = played(steps, tells_start=False)
+    assert play.told == play.scraped + play.last
 
 
 READINGS = st.builds(

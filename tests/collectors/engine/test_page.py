@@ -278,7 +278,11 @@ def test_no_text_breaks_the_reader(text: str, kind: Any) -> None:
 
 @given(st.text(max_size=200))
 def test_no_rest_of_a_line_breaks_the_reader(rest: str) -> None:
-    read_page(f"{SETTINGS}vllm:prompt_tokens_total{rest}\nvllm:request_success_total{{{rest}}} 1\n")
+    """What cannot be read is left out; the page's other lines count all the same."""
+    good = "vllm:generation_tokens_total 7.0\n"
+    page = f"{SETTINGS}{good}vllm:prompt_tokens_total{rest}\nvllm:request_success_total{{{rest}}} 1\n"
+    readings = [reading for reading in read_page(page) if "generated_tokens" in reading.counters]
+    assert [reading.counters["generated_tokens"] for reading in readings] == [7]
 
 
 def test_every_kind_has_a_table() -> None:
