@@ -95,4 +95,4 @@ def test_the_tables_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     assert (data_folder() / "gpu_specs.csv").is_file()
     if in_checkout():
-        assert (checkout_folder() / "app" / "cli.py").is_file()
+        assert (checkout_folder() / "app" / "cli" / "hub.py").is_file()
