@@ -1,6 +1,8 @@
-"""The one place where units are converted. Every function is one factor, from the SI or a definition."""
+"""The one place where units are converted: every function is one factor, from the SI or a definition, or an epoch."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
 
 SECONDS_PER_HOUR = 3600.0
 SECONDS_PER_DAY = 86_400.0
@@ -10,6 +12,7 @@ TOKENS_PER_MTOK = 1e6
 GRAMS_PER_TONNE = 1e6
 MS_PER_S = 1e3
 US_PER_S = 1e6
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def hours(seconds: float) -> float:
@@ -58,3 +61,12 @@ def milliseconds(seconds: float) -> float:
 
 def seconds_of_us(microseconds: float) -> float:
     return microseconds / US_PER_S
+
+
+def us_of_moment(moment: datetime) -> int:
+    """Microseconds since 1970, exactly: those of a float are not."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def moment_of_us(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)

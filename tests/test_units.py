@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app import units
 
@@ -37,3 +40,15 @@ def test_a_kilowatt_for_an_hour_is_a_kilowatt_hour() -> None:
 
 def test_an_accounting_year_has_365_days() -> None:
     assert units.HOURS_PER_YEAR == 365 * 24
+
+
+def test_a_moment_is_its_microseconds_since_1970() -> None:
+    a_day_later = datetime(1970, 1, 2, 0, 0, 0, 7, UTC)
+    assert units.us_of_moment(a_day_later) == 86_400_000_007
+    assert units.moment_of_us(86_400_000_007) == a_day_later
+    assert units.us_of_moment(a_day_later - timedelta(days=2)) == -86_399_999_993
+
+
+@given(st.integers(0, 4 * 10**15))
+def test_no_microsecond_is_lost(microseconds: int) -> None:
+    assert units.us_of_moment(units.moment_of_us(microseconds)) == microseconds

@@ -13,7 +13,7 @@ from app import units
 from app.accounting.carbon import EmbodiedMethod
 from app.accounting.energy import LEAST_COVERAGE, Boundary
 from app.accounting.figure import Figure, Method, missing, weakest
-from app.accounting.sums import EmbodiedEnd, Sums
+from app.accounting.sums import EmbodiedEnd, Sums, left_over
 from app.accounting.terms import GpuUse, GridHours, Terms
 
 Part = Literal["used", "idle", "unallocated"]
@@ -22,7 +22,6 @@ View = Literal["bill", "used", "idle", "unallocated"]
 VIEWS: tuple[View, ...] = ("bill", *PARTS)
 # Seconds that the arithmetic of sums leaves over are not a gap.
 _SLACK_S = 1e-3
-_ROUNDING = 1e-9
 _NO_ENERGY = "no energy was measured"
 
 
@@ -231,8 +230,8 @@ class Bill:
             told = {"estimated": hours.estimated_j, "forecast": hours.forecast_j}
             told["measured"] = max(all_j - hours.estimated_j - hours.forecast_j, 0.0)
             self.grids.add(f"{hours.source}, PUE {terms.pue:g}")
-        untold_j = total_j - sum(told.values())
-        if not told or untold_j > _ROUNDING * total_j:
+        untold_j = left_over(total_j, sum(told.values()))
+        if not told or untold_j > 0:
             told[terms.grid.method] = told.get(terms.grid.method, 0.0) + untold_j
             self.grids.add(f"{terms.grid.label}, PUE {terms.pue:g}")
         for method, joules in told.items():

@@ -9,13 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 
+from app import units
 from app.accounting.periods import Period
 
 _MINUTE = timedelta(minutes=1)
-_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Segment:
     @property
     def bounds_us(self) -> tuple[int, int]:
         """Its ends in microseconds since 1970."""
-        return _us(self.start), _us(self.end)
+        return units.us_of_moment(self.start), units.us_of_moment(self.end)
 
 
 def cut(periods: Sequence[Period], changes: Iterable[datetime]) -> list[Segment]:
@@ -44,12 +44,8 @@ def cut(periods: Sequence[Period], changes: Iterable[datetime]) -> list[Segment]
 
 def edges_of(changes: Iterable[datetime]) -> list[datetime]:
     """From when on changes count, in order."""
-    return sorted({change + (_FIRST - change) % _MINUTE for change in changes})
+    return sorted({change + (units.EPOCH - change) % _MINUTE for change in changes})
 
 
 def _inside(period: Period, edges: Sequence[datetime]) -> Sequence[datetime]:
     return edges[bisect_right(edges, period.start) : bisect_left(edges, period.end)]
-
-
-def _us(moment: datetime) -> int:
-    return (moment - _FIRST) // timedelta(microseconds=1)

@@ -13,7 +13,6 @@ from app.accounting.terms import HourlyPart, Terms
 EmbodiedEnd = Literal["low", "central", "high"]
 NO_SUPPLIER_FACTOR = "no supplier factor"
 NO_EMBODIED = "no embodied carbon is known"
-# What the arithmetic of sums leaves over was not in other hours.
 _ROUNDING = 1e-9
 
 
@@ -63,9 +62,9 @@ class Sums:
             self.grams += units.kwh((hourly.weighed_j + terms.host_w * hourly.weighed_s) * terms.pue)
             self.bases |= {basis}
             told_j = (hourly.j + terms.host_w * hourly.s) * terms.pue
-            untold_j = site_j - told_j
-            self._emit(untold_j if abs(untold_j) > _ROUNDING * site_j else 0.0, terms)
-        else:
+            if (untold_j := left_over(site_j, told_j)) != 0:
+                self._emit(untold_j, terms)
+        elif hourly is None or site_j:
             self._emit(site_j, terms)
         self._emit_by_market(site_j, terms)
         self.amortise(seconds, terms)
@@ -115,3 +114,9 @@ class Sums:
             self.market_g += units.kwh(site_j) * terms.market.g_per_kwh
         elif site_j:
             self.no_market = self.no_market or NO_SUPPLIER_FACTOR
+
+
+def left_over(whole: float, part: float) -> float:
+    """What of a sum is not in its part; what arithmetic alone leaves over is nothing."""
+    rest = whole - part
+    return rest if abs(rest) > _ROUNDING * abs(whole) else 0.0

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 
+from app import units
 from app.accounting.account import PERCENTILES, Account
 from app.accounting.carbon_line import carbon_line
 from app.accounting.energy import Boundary
@@ -18,12 +19,12 @@ from app.answers.accounts import Accounts
 from app.answers.intensity import intensity_of
 from app.answers.query import AccountQuery
 from app.answers.reading import Reading, Slots
-from app.answers.terms import dated_terms
+from app.answers.terms import DatedTerms
 from app.config import Config
 from app.store.database import Store
 from app.store.facts import fact_book
 from app.store.moment import moment
-from app.store.names import Reader
+from app.store.reader import Reader
 
 # What a line of a report holds, beside its quantiles.
 LINE_FIGURES = (
@@ -54,12 +55,19 @@ def accounts_of(
         return found
     book = fact_book(store, query.known_at)
     fleets: list[str | None] = [query.fleet] if query.fleet is not None else [None, *book.fleets]
-    dated = dated_terms(book, config, fleets, periods[0].start, periods[-1].end)
-    slots = Slots.of(cut(periods, dated.changes), dated)
-    oldest_minute = now - timedelta(days=config.store.minute_days)
+    start, end = periods[0].start, periods[-1].end
+    oldest_minute_us = units.us_of_moment(now - timedelta(days=config.store.minute_days))
+
+    def made() -> DatedTerms:
+        return DatedTerms(book, config, fleets, start, end)
+
     with nullcontext(at) if at else moment(store) as reader:
+        # Of an earlier knowledge each question has a book of its own.
+        is_latest = book is fact_book(store)
+        dated = reader.once(("terms", id(book), id(config), *fleets, start, end), made) if is_latest else made()
+        slots = Slots.of(cut(periods, dated.changes), dated)
         intensity = intensity_of(reader, config, dated, slots.places, fleets, periods, query.known_at)
-        reading = Reading(reader, found, dated, slots, int(oldest_minute.timestamp() * 1e6), intensity)
+        reading = Reading(reader, found, dated, slots, oldest_minute_us, intensity)
         reading.add_use(engines=engines)
         reading.add_off(fleets)
         reading.add_rounding(fleets)

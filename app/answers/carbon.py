@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
 
 from app import units
 from app.accounting.account import Account
+from app.accounting.carbon import GridFactor
 from app.accounting.carbon_line import carbon_line
 from app.accounting.comparison import previous_period
 from app.accounting.decomposition import Part, effects, g_per_mtok
@@ -20,15 +21,14 @@ from app.answers.account import accounts_of
 from app.answers.accounts import Accounts
 from app.answers.query import MOST_POINTS, AccountQuery
 from app.answers.summary import heading
+from app.answers.terms import fleet_grid
 from app.config import Config
-from app.facts.kinds import ZoneFact
 from app.reference.grid import table_factors
 from app.store.database import Store
 from app.store.facts import fact_book
-from app.store.gpu_rollup import HOUR_US
 from app.store.grid import forecast, hourly_factors
 from app.store.moment import moment
-from app.store.names import Reader
+from app.store.reader import Reader
 
 Answer = dict[str, Any]
 # Local weekdays from Monday on, and hours of their clock.
@@ -49,30 +49,30 @@ def carbon(store: Store, config: Config, query: AccountQuery, now: datetime) -> 
 
 
 def _carbon(store: Store, config: Config, query: AccountQuery, now: datetime, reader: Reader) -> Answer:
-    asked = replace(query, by="fleet", step=None, figures=None)
+    asked = replace(query, by="fleet", step=None, figures=("g_per_mtok",))
     before = previous_period(query.start, query.end, query.zone)
     range_ = Period(query.start, query.end, query.start.isoformat())
     found = accounts_of(store, config, asked, [range_], now, reader)
     earlier = replace(asked, start=before.start, end=before.end)
     previous = accounts_of(store, config, earlier, [before], now, reader)
-    zones = _zones(store, config, query, found)
+    own = _grids(store, config, query, found)
+    zones = sorted(own)
     providers = config.grid_providers()
     return heading(query, now) | {
         "basis": carbon_line(found.total()),
         "moved": _moved(previous, found),
         "load_kw": _load(store, config, query, now, reader),
         "intensity": _intensity(reader, query, zones, providers),
-        "elsewhere": list(_elsewhere(config, found.total(), zones)),
+        "elsewhere": list(_elsewhere(found.total(), list(own.values()))),
         "ahead": list(_ahead(reader, zones, now, query, providers)),
     }
 
 
-def _zones(store: Store, config: Config, query: AccountQuery, found: Accounts) -> list[str]:
-    """Of the fleets that were seen, as they are at the end of the range."""
+def _grids(store: Store, config: Config, query: AccountQuery, found: Accounts) -> dict[str, GridFactor]:
+    """Zones of the fleets that were seen, as they are at the end of the range, with their yearly values."""
     book, at = fact_book(store, query.known_at), query.end - timedelta(microseconds=1)
     fleets = [dict(key)["fleet"] for key in found.keys] or [None]
-    values = (book.value("zone", fleet, at) for fleet in fleets)
-    return sorted({value.zone if isinstance(value, ZoneFact) else config.defaults.zone for value in values})
+    return {grid.zone: grid for grid in (fleet_grid(book, config, fleet, at) for fleet in fleets)}
 
 
 def _moved(before: Accounts, now: Accounts) -> Answer:
@@ -103,7 +103,7 @@ def _load(store: Store, config: Config, query: AccountQuery, now: datetime, read
     first = max(query.start, query.end - timedelta(hours=MOST_POINTS))
     asked = replace(query, start=first, by="none", step="hour", boundary="site", figures=("energy_site_kwh",))
     periods = asked.periods()
-    found = accounts_of(store, config, asked, periods, now, reader)
+    found = accounts_of(store, config, asked, periods, now, reader, engines=False)
     rows = []
     for number, period in enumerate(periods):
         joules = found.total(number).joules(boundary="site").value
@@ -116,12 +116,13 @@ def _load(store: Store, config: Config, query: AccountQuery, now: datetime, read
 def _intensity(
     reader: Reader, query: AccountQuery, zones: Sequence[str], providers: Mapping[str, Sequence[str]]
 ) -> list[Answer]:
-    start_us, end_us = _us(query.start) // HOUR_US * HOUR_US, -(-_us(query.end) // HOUR_US) * HOUR_US
+    start_us, end_us = units.us_of_moment(query.start), units.us_of_moment(query.end)
     rows = hourly_factors(reader, zones, start_us, end_us, query.known_at, providers=providers)
     found = []
     for (zone,), mine in rows.group_by("zone", maintain_order=True):
         values = [
-            (_moment(row["hour_us"]).astimezone(query.zone), row["g_per_kwh"]) for row in mine.iter_rows(named=True)
+            (units.moment_of_us(row["hour_us"]).astimezone(query.zone), row["g_per_kwh"])
+            for row in mine.iter_rows(named=True)
         ]
         bases, names = sorted(mine["basis"].unique()), sorted(mine["provider"].unique())
         found.append({"zone": zone, "basis": " + ".join(bases), "providers": names, "g_per_kwh": _heat(values)})
@@ -137,11 +138,10 @@ def _heat(values: Sequence[tuple[datetime, float]]) -> Heat:
     ]
 
 
-def _elsewhere(config: Config, total: Account, zones: Sequence[str]) -> Iterator[Answer]:
-    """Zones of the tables and of wattmix.toml, by their yearly values; the fleets' own are `is_own`."""
+def _elsewhere(total: Account, own: Sequence[GridFactor]) -> Iterator[Answer]:
+    """Zones of the tables and the fleets' own, which are `is_own`, by their yearly values."""
     joules = total.joules(boundary="site").value
-    own = [config.grid_factor(zone) for zone in zones]
-    bases = {factor.basis for factor in own}
+    bases = {factor.basis for factor in own if factor.g_per_kwh is not None}
     if joules is None or len(bases) != 1:
         return
     named = {factor.zone: factor for factor in (*table_factors(), *own)}
@@ -157,7 +157,8 @@ def _ahead(
     reader: Reader, zones: Sequence[str], now: datetime, query: AccountQuery, providers: Mapping[str, Sequence[str]]
 ) -> Iterator[Answer]:
     """Of each zone the average forecast of the provider that comes first."""
-    rows = forecast(reader, zones, _us(now), _us(now + _HORIZON), query.known_at, providers=providers)
+    now_us, end_us = units.us_of_moment(now), units.us_of_moment(now + _HORIZON)
+    rows = forecast(reader, zones, now_us, end_us, query.known_at, providers=providers)
     average = rows.filter(pl.col("kind") == "average")
     for zone in zones:
         mine = average.filter(pl.col("zone") == zone)
@@ -166,7 +167,7 @@ def _ahead(
         first = mine.row(0, named=True)
         chosen = mine.filter(pl.col("provider") == first["provider"], pl.col("basis") == first["basis"])
         stretches = [
-            Stretch(max(_moment(row["start_us"]), now), _moment(row["end_us"]), row["g_per_kwh"])
+            Stretch(max(units.moment_of_us(row["start_us"]), now), units.moment_of_us(row["end_us"]), row["g_per_kwh"])
             for row in chosen.sort("start_us").iter_rows(named=True)
         ]
         yield {
@@ -184,11 +185,3 @@ def _window(stretches: Sequence[Stretch], hours: int) -> Answer | None:
         return None
     return {"hours": hours, "start": found.start.isoformat(), "end": found.end.isoformat(),
             "g_per_kwh": found.g_per_kwh, "saved_share": found.saved_share}  # fmt: skip
-
-
-def _us(moment: datetime) -> int:
-    return round(moment.timestamp() * 1e6)
-
-
-def _moment(us: int) -> datetime:
-    return datetime.fromtimestamp(us / 1e6, UTC)

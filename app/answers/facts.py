@@ -15,7 +15,8 @@ from app.facts.book import FactBook
 from app.facts.cells import read_fact
 from app.facts.fact import Fact, in_order
 from app.facts.fields import LAST_MOMENT
-from app.facts.kinds import ANY_FLEET, FORMS, HOUR, KINDS, USD, Kind, Membership, parse_value, value_content
+from app.facts.kinds import ANY_FLEET, FORMS, HOUR, KINDS, USD, Membership, parse_value, value_content
+from app.facts.kinds import FLEET_KINDS as FLEET_KINDS
 from app.facts.words import in_words
 from app.store.database import Store
 from app.store.facts import append_facts, fact_book, place_memberships, read_facts
@@ -23,8 +24,6 @@ from app.store.membership import assign_fleets
 from app.store.nodes import node_names
 
 IN_FORCE, PAST, LATER, SUPERSEDED = "in force", "past", "later", "superseded"
-# What a fleet has one of at any moment.
-FLEET_KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone", "market_factor", "embodied")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from app import units
 from app.accounting.carbon import GridFactor
 from app.answers.grid_findings import BEHIND_S
 from app.answers.grid_sources import grid_sources, value_as_json
@@ -57,7 +58,7 @@ def grid(store: Store, config: Config, query: GridQuery, now: datetime) -> dict[
     current: of the average kind: `live`, else `cached` with its age and why, else the yearly `table`.
     """
     factor = config.grid_factor(query.zone)
-    start_us, end_us, now_us = (int(moment.timestamp() * 1e6) for moment in (query.start, query.end, now))
+    start_us, end_us, now_us = (units.us_of_moment(moment) for moment in (query.start, query.end, now))
     preference = config.grid_providers()
     then = min(now, query.known_at or now)
     sources = grid_sources(store, config, then, zone=factor.zone, known_at=query.known_at)
@@ -118,7 +119,7 @@ def _table(factor: GridFactor) -> dict[str, Any]:
 
 def _hour(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        "hour": datetime.fromtimestamp(row["hour_us"] / 1e6, UTC).isoformat(),
+        "hour": units.moment_of_us(row["hour_us"]).isoformat(),
         "g_per_kwh": row["g_per_kwh"],
         "method": row["method"],
         "basis": row["basis"],

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from app import units
 from app.answers.grid_findings import source_findings, source_state
 from app.config import Config
 from app.grid_settings import GridSettings
 from app.store.grid import latest
 from app.store.grid_states import GridState, read_states
-from app.store.names import Reader
+from app.store.reader import Reader
 from collectors.grid.registry import PROVIDERS
 
 # What is older says nothing of now.
@@ -42,7 +43,7 @@ def grid_sources(
 
 def _newest(reader: Reader, zones: set[str], now: datetime, known_at: datetime | None) -> dict[tuple[str, str], Row]:
     """By provider and zone: of several bases the value that begins last, and an average before a marginal one."""
-    since_us, now_us = (int(moment.timestamp() * 1e6) for moment in (now - LONGEST_AGE, now))
+    since_us, now_us = (units.us_of_moment(moment) for moment in (now - LONGEST_AGE, now))
     found: dict[tuple[str, str], Row] = {}
     for row in latest(reader, sorted(zones), since_us, now_us, known_at).iter_rows(named=True):
         key = (row["provider"].split(": ")[0], row["zone"])
@@ -84,8 +85,8 @@ def _source(settings: GridSettings, state: GridState, row: Row | None, table: st
 def value_as_json(row: Row) -> dict[str, Any]:
     """A value of the store. method: measured, estimated or forecast."""
     return {
-        "start": _of_us(row["start_us"]),
-        "end": _of_us(row["end_us"]),
+        "start": units.moment_of_us(row["start_us"]).isoformat(),
+        "end": units.moment_of_us(row["end_us"]).isoformat(),
         "g_per_kwh": row["g_per_kwh"],
         "method": "forecast" if row["is_forecast"] else "estimated" if row["estimated"] else "measured",
         "estimation_method": row["estimation_method"],
@@ -100,11 +101,7 @@ def value_as_json(row: Row) -> dict[str, Any]:
 
 def _value_age_s(row: Row, now: datetime) -> float:
     """How long ago the stretch of a value was over; 0 while it lasts."""
-    return max(0.0, now.timestamp() - float(row["end_us"]) / 1e6)
-
-
-def _of_us(moment_us: int) -> str:
-    return datetime.fromtimestamp(moment_us / 1e6, UTC).isoformat()
+    return max(0.0, (now - units.moment_of_us(row["end_us"])).total_seconds())
 
 
 def _text(moment: datetime | None) -> str | None:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 
+from app import units
 from app.accounting.periods import Period
 from app.accounting.terms import GridHours, HourlyPart
 from app.answers.terms import DatedTerms
 from app.config import Config
-from app.errors import UnknownName
-from app.store.gpu_rollup import HOUR_US
-from app.store.grid import grid_stamp, hourly_factors
+from app.store.grid import grid_stamp, hourly_factors, whole_hours
 from app.store.hourly_grid import HourlyGrid
-from app.store.moment import Moment
-from app.store.names import Reader
+from app.store.reader import Reader
 
 Place = tuple[int, str | None]
+_WORDS = {"provider": "(basis not said)"}
 
 
 @dataclass(frozen=True)
@@ -58,39 +57,22 @@ def intensity_of(
     if not stamp[0]:
         return None
     zones = {
-        (slot, fleet): _name(config, dated.zone(state, fleet))
+        (slot, fleet): dated.grid(state, fleet).zone
         for slot, (_, state) in enumerate(places)
         for fleet in {None, *fleets}
     }
-    # Whole hours: the mean of one does not hang on what part of it is asked for.
-    start_us, end_us = _us(periods[0].start) // HOUR_US * HOUR_US, -(-_us(periods[-1].end) // HOUR_US) * HOUR_US
-    asked = (tuple(sorted(set(zones.values()))), start_us, end_us, known_at)
-    factors = _once(reader, (*asked, stamp), lambda: one_basis(_known(reader, config, *asked)))
+    hours = whole_hours(units.us_of_moment(periods[0].start), units.us_of_moment(periods[-1].end))
+    asked, providers = (tuple(sorted(set(zones.values()))), *hours, known_at), config.grid_providers()
+    factors = reader.once(
+        ("intensity", asked, repr(providers), stamp),
+        lambda: _one_basis(hourly_factors(reader, *asked, providers=providers)),
+    )
     if factors.is_empty():
         return None
     return Intensity(HourlyGrid.of(zones, factors), zones, _sources(factors))
 
 
-def _known(
-    reader: Reader, config: Config, zones: Sequence[str], start_us: int, end_us: int, known_at: datetime | None
-) -> pl.DataFrame:
-    return hourly_factors(reader, zones, start_us, end_us, known_at, providers=config.grid_providers())
-
-
-def _once(reader: Reader, what: tuple[Any, ...], make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-    """A moment knows it from an earlier one while no point was added."""
-    return reader.once(("intensity", *what), make) if isinstance(reader, Moment) else make()
-
-
-def _name(config: Config, zone: str) -> str:
-    """As the tables call it: that of a cloud region is its grid's."""
-    try:
-        return config.grid_factor(zone).zone
-    except UnknownName:
-        return zone
-
-
-def one_basis(known: pl.DataFrame) -> pl.DataFrame:
+def _one_basis(known: pl.DataFrame) -> pl.DataFrame:
     """Of each zone the hours of the basis that most of its hours have: two are never added."""
     counted = known.group_by("zone", "basis").len().sort("zone", "len", "basis", descending=[False, True, False])
     return known.join(counted.unique("zone", keep="first", maintain_order=True), on=["zone", "basis"], how="semi")
@@ -110,10 +92,3 @@ def _sources(factors: pl.DataFrame) -> dict[str, tuple[str, str]]:
         )
         for zone, basis, providers, mean, known_at in told.iter_rows()
     }
-
-
-_WORDS = {"provider": "(basis not said)"}
-
-
-def _us(moment: datetime) -> int:
-    return int(moment.timestamp() * 1e6)

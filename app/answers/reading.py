@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -22,8 +22,8 @@ from app.answers.terms import DatedTerms
 from app.answers.working import BestRates, WorkingShares
 from app.facts.kinds import OwnedPrice
 from app.store import accounts as rows_of
-from app.store.accounts import Reader
 from app.store.owned import member_rows
+from app.store.reader import Reader
 from app.store.stretches import provisioned_stretches
 from collectors.samples import LATENCY_METRICS, LatencyMetric
 
@@ -58,7 +58,7 @@ class Slots:
 
     def bounds_us(self, until: datetime | None = None) -> list[tuple[int, int, int]]:
         """(slot, start, end) up to a moment."""
-        last = math.inf if until is None else int(until.timestamp() * 1e6)
+        last = math.inf if until is None else units.us_of_moment(until)
         bounds = [(slot, *segment.bounds_us) for slot, segment in self.segments]
         return [(slot, start, int(min(end, last))) for slot, start, end in bounds if start < last]
 
@@ -113,23 +113,20 @@ class Reading:
         query = self._into.query
         if query.model is not None or not self._needs_gpus:
             return
-        owned = [
-            fleet
-            for fleet in fleets
-            if fleet is not None and any(isinstance(plan, OwnedPrice) for plan in self._dated.plans(fleet))
-        ]
+        named = [fleet for fleet in fleets if fleet is not None]
+        plans = {fleet: [one for one in self._dated.plans(fleet) if isinstance(one, OwnedPrice)] for fleet in named}
+        owned = [fleet for fleet, found in plans.items() if found]
         if not owned:
             return
         there_s = self._there_s()
-        plans = [plan for fleet in owned for plan in self._dated.plans(fleet) if isinstance(plan, OwnedPrice)]
-        for is_dated in {plan.in_service is not None for plan in plans}:
+        for is_dated in sorted({plan.in_service is not None for found in plans.values() for plan in found}):
             self._add_off(owned, there_s, is_dated=is_dated)
 
     def _add_off(self, owned: Sequence[str], there_s: Mapping[tuple[Any, ...], float], *, is_dated: bool) -> None:
         """Those whose plan of the time says since when it serves, or those that count from their first sample."""
         bounds = self._slots.bounds_us(self._into.now - _SETTLED)
-        dated = owned if is_dated else []
-        for row in member_rows(self._reader, bounds, **self._asked, owned=owned, dated=dated):
+        asked = self._asked | {"owned": owned, "dated": owned if is_dated else []}
+        for row in member_rows(self._reader, bounds, **asked, oldest_minute_us=self._only["oldest_minute_us"]):
             plan = self._dated.plan(self._slots.places[row["position"]][1], row["fleet"])
             if not isinstance(plan, OwnedPrice) or (plan.in_service is not None) != is_dated:
                 continue
@@ -218,7 +215,7 @@ class Reading:
                 account.hold(Held(n=row["failed"]))
 
     def _add_end(self, row: Row) -> None:
-        ended = datetime.fromtimestamp(row["end_us"] / 1e6, UTC)
+        ended = units.moment_of_us(row["end_us"])
         place = self._slots.at(ended)
         if not row["has_ended"] or place is None or ended > self._into.now - _GAP_TOLERANCE:
             return

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from app import units
 from app.accounting.account import Account
 from app.accounting.figure import Figure, missing, total
 from app.accounting.periods import Period
@@ -108,14 +109,14 @@ def _measured(store: Store, config: Config, query: AccountQuery, now: datetime) 
 def _engines(
     store: Store, config: Config, query: AccountQuery, periods: Sequence[Period], now: datetime
 ) -> list[dict[str, Any]]:
-    oldest_us = int((now - timedelta(days=config.store.minute_days)).timestamp() * 1e6)
+    oldest_us = units.us_of_moment(now - timedelta(days=config.store.minute_days))
     bounds = [(number, *_bounds_us(period)) for number, period in enumerate(periods)]
     with moment(store) as reader:
         return engine_rows(reader, bounds, by="fleet", known_at=query.known_at or now, oldest_minute_us=oldest_us)
 
 
 def _bounds_us(period: Period) -> tuple[int, int]:
-    return int(period.start.timestamp() * 1e6), int(period.end.timestamp() * 1e6)
+    return units.us_of_moment(period.start), units.us_of_moment(period.end)
 
 
 def _seconds(period: Period, now: datetime) -> float:

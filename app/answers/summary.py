@@ -23,7 +23,10 @@ from app.store.moment import moment
 from collectors.samples import LATENCY_METRICS
 
 Answer = dict[str, Any]
-_OF_THE_GRID = ("carbon_g", "carbon_active_g", "carbon_idle_g", "carbon_unallocated_g", "g_per_mtok", "sci_")
+_OF_THE_GRID = frozenset((
+    "carbon_g", "carbon_active_g", "carbon_idle_g", "carbon_unallocated_g", "g_per_mtok", "sci_g_per_mtok",
+    "sci_g_per_mtok_low", "sci_g_per_mtok_high",
+))  # fmt: skip
 
 
 def summary(store: Store, config: Config, query: AccountQuery, now: datetime) -> Answer:
@@ -54,9 +57,10 @@ def summary(store: Store, config: Config, query: AccountQuery, now: datetime) ->
 def _change(name: str, now: Account, before: Account) -> Figure:
     """Against the period before; grams of another basis are not held against each other."""
     found = against(now.figure(name), before.figure(name))
-    bases = now.bill.bases(now.view) | before.bill.bases(before.view)
-    if found.value is not None and name.startswith(_OF_THE_GRID) and name != "g_per_mtok_market" and len(bases) > 1:
-        return missing(found.unit, found.method, f"its factors are {' and '.join(sorted(bases))}: not comparable")
+    bases = [account.bill.bases(account.view) for account in (now, before)]
+    both = sorted(bases[0] | bases[1])
+    if found.value is not None and name in _OF_THE_GRID and bases[0] != bases[1] and len(both) > 1:
+        return missing(found.unit, found.method, f"its factors are {' and '.join(both)}: not comparable")
     return found
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time
-from typing import Any
-from weakref import WeakKeyDictionary
 
 from app.accounting.carbon import GridFactor
 from app.accounting.cost import Rate
@@ -23,6 +20,7 @@ from app.errors import UnknownName
 from app.facts.book import FactBook
 from app.facts.fact import Fact
 from app.facts.kinds import (
+    FLEET_KINDS,
     FlatTariff,
     Kind,
     LatencySlo,
@@ -34,9 +32,7 @@ from app.facts.kinds import (
 )
 from app.reference.prices import list_price, list_prices
 
-_KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone", "market_factor", "embodied")
 _OTHERS: tuple[Kind, ...] = ("exchange_rate", "slo")
-_MOST_KEPT = 32
 
 
 class DatedTerms:
@@ -49,9 +45,11 @@ class DatedTerms:
         self, book: FactBook, config: Config, fleets: Sequence[str | None], start: datetime, end: datetime
     ) -> None:
         self._book = book
-        self.config = config
+        self._config = config
         self._fleets = fleets
-        moments = {moment for fleet in fleets for kind in _KINDS for moment in book.changes(kind, fleet, start, end)}
+        moments = {
+            moment for fleet in fleets for kind in FLEET_KINDS for moment in book.changes(kind, fleet, start, end)
+        }
         for kind in _OTHERS:
             for subject in book.subjects(kind):
                 moments |= set(book.changes(kind, subject, start, end))
@@ -80,10 +78,9 @@ class DatedTerms:
         value = self._book.value("price", fleet, self._moments[state])
         return value if isinstance(value, RentedPrice | OwnedPrice) else None
 
-    def zone(self, state: int, fleet: str | None) -> str:
-        """Where the fleet's electricity comes from in the state."""
-        value = self._book.value("zone", fleet, self._moments[state])
-        return value.zone if isinstance(value, ZoneFact) else self.config.defaults.zone
+    def grid(self, state: int, fleet: str | None) -> GridFactor:
+        """Where the fleet's electricity comes from in the state, by the name that the tables have for it."""
+        return fleet_grid(self._book, self._config, fleet, self._moments[state])
 
     def slo(self, model: str | None, moment: datetime) -> LatencySlo | None:
         value = None if model is None else self._book.value("slo", model, moment)
@@ -105,7 +102,7 @@ class DatedTerms:
         """The terms of a card in a fleet."""
         key = (state, fleet, card)
         if key not in self._terms:
-            self._terms[key] = fleet_terms(self._book, self.config, fleet, card, self._moments[state])
+            self._terms[key] = fleet_terms(self._book, self._config, fleet, card, self._moments[state])
         return self._terms[key]
 
     def _numbered(self, firsts: list[datetime]) -> list[int]:
@@ -142,23 +139,6 @@ class DatedTerms:
             self._book.value("embodied", fleet, moment),
             tuple((currency, self._book.usd_per_unit(currency, moment)) for currency in sorted(currencies)),
         )
-
-
-_kept: WeakKeyDictionary[FactBook, OrderedDict[tuple[Any, ...], DatedTerms]] = WeakKeyDictionary()
-
-
-def dated_terms(
-    book: FactBook, config: Config, fleets: Sequence[str | None], start: datetime, end: datetime
-) -> DatedTerms:
-    """DatedTerms, those of the ranges that were asked for last kept with their book."""
-    kept = _kept.setdefault(book, OrderedDict())
-    asked = (tuple(fleets), start, end)
-    found = kept.get(asked)
-    if found is None or found.config is not config:
-        found = kept[asked] = DatedTerms(book, config, fleets, start, end)
-        while len(kept) > _MOST_KEPT:
-            kept.popitem(last=False)
-    return found
 
 
 def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, moment: datetime) -> Terms:
@@ -218,9 +198,18 @@ def planned_rate(book: FactBook, fleet: str | None, moment: datetime) -> Rate | 
 
 def fleet_site(book: FactBook, config: Config, fleet: str | None, moment: datetime) -> tuple[GridFactor, float]:
     """Grid and PUE in force at a moment."""
-    pue, zone = book.value("pue", fleet, moment), book.value("zone", fleet, moment)
-    grid = _grid(config, zone.zone if isinstance(zone, ZoneFact) else config.defaults.zone)
-    return grid, pue.pue if isinstance(pue, Pue) else config.defaults.pue
+    pue = book.value("pue", fleet, moment)
+    return fleet_grid(book, config, fleet, moment), pue.pue if isinstance(pue, Pue) else config.defaults.pue
+
+
+def fleet_grid(book: FactBook, config: Config, fleet: str | None, moment: datetime) -> GridFactor:
+    """The yearly value of the zone in force. One that the tables no longer have leaves grams unknown, and no more."""
+    value = book.value("zone", fleet, moment)
+    zone = value.zone if isinstance(value, ZoneFact) else config.defaults.zone
+    try:
+        return config.grid_factor(zone)
+    except UnknownName as problem:
+        return GridFactor(zone, None, "", None, "default", "", reason=str(problem))
 
 
 def _source(price: Fact, fleet: str | None) -> str:
@@ -246,11 +235,3 @@ def _tariff(book: FactBook, fleet: str | None, moment: datetime) -> tuple[float 
 def _in_usd(book: FactBook, amount: float, currency: str, moment: datetime) -> tuple[float | None, str | None]:
     converted = usd(amount, book.usd_per_unit(currency, moment))
     return converted, f"no exchange rate for {currency} on {moment.date()}" if converted is None else None
-
-
-def _grid(config: Config, zone: str) -> GridFactor:
-    """A zone of a fact that the tables no longer have leaves its grams unknown, and nothing else."""
-    try:
-        return config.grid_factor(zone)
-    except UnknownName as problem:
-        return GridFactor(zone, None, "", None, "default", "", reason=str(problem))

@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import Any
 
 from app.reference.gpus import find_gpu, words
-from app.store.accounts import Reader
 from app.store.benchmarks import best_run_rates
+from app.store.reader import Reader
 from app.store.replica_rates import best_rates
 
 # Of the hours before a window's end, so many days say what a replica type sustains.

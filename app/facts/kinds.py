@@ -36,6 +36,8 @@ Kind = Literal[
     "hosted_price", "slo",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# What a fleet has one of at any moment.
+FLEET_KINDS: tuple[Kind, ...] = ("price", "tariff", "pue", "zone", "market_factor", "embodied")
 # The subject that speaks for every fleet without a fact of its own, and for GPUs of no fleet.
 ANY_FLEET = "*"
 USD = "USD"

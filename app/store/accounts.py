@@ -18,10 +18,9 @@ import polars as pl
 from app.store.buckets import Buckets, Segment, Step, buckets
 from app.store.hourly_grid import WEIGHED, HourlyGrid
 from app.store.kept import MOST_GROUPS, Block
-from app.store.moment import Moment
 from app.store.names import LABEL as LABEL
 from app.store.names import Names, Question, stamped
-from app.store.names import Reader as Reader
+from app.store.reader import Reader
 from collectors.samples import LATENCY_METRICS, LatencyMetric
 
 Row = dict[str, Any]
@@ -155,7 +154,7 @@ class _Scope:
     def _rows(self, step: Step, statement: Callable[[Step], str], lists: dict[str, list[Any]]) -> pl.DataFrame:
         """By what is kept of them; of many things that are told apart nothing is."""
         groups = max(len(set(ids)) for ids in lists.values())
-        if not isinstance(self.store, Moment) or groups > MOST_GROUPS:
+        if groups > MOST_GROUPS:
             return self._read(step, statement, lists)
 
         def read(blocks: Iterable[Block]) -> pl.DataFrame:
@@ -174,9 +173,7 @@ class _Scope:
 
 
 def _names(store: Reader, question: Question) -> Names:
-    """A moment knows them from an earlier one while nothing that they rest on has changed."""
-    if not isinstance(store, Moment):
-        return Names.read(store, question)
+    """Read again when something that they rest on has changed."""
     question, stamp = stamped(store, question)
     return store.once((question, stamp), lambda: Names.read(store, question))
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import polars as pl
 
-from app.store.accounts import Reader
 from app.store.database import Store
+from app.store.reader import Reader
 from collectors.benchmark.run import BenchmarkRun, Latency, LatencyMetric, percentile_name
 
 # grain: one row per run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,7 @@ import polars as pl
 
 from app.errors import StoreBusy, StoreError
 from app.store.hub_file import read_hub_file
-from app.store.kept import Block, Kept
+from app.store.kept import Block, Kept, Made
 from app.store.schema import migrate
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
@@ -38,7 +38,6 @@ class Store:
         self.path = path
         self.benchmarks_revision = 0
         self.facts_revision = 0
-        self.grid_revision = 0
         self.kept = Kept()
 
     @classmethod
@@ -72,6 +71,16 @@ class Store:
         with self._connection.cursor() as cursor:
             frame: pl.DataFrame = cursor.sql(sql, params=parameters or []).pl()
             return frame
+
+    def once(self, what: Hashable, make: Callable[[], Made]) -> Made:
+        """As a Reader: nothing is kept, as it may change from read to read."""
+        return make()
+
+    def blocks(
+        self, what: Hashable, blocks: Sequence[Block], start: str, read: Callable[[Sequence[Block]], pl.DataFrame]
+    ) -> pl.DataFrame:
+        """As a Reader: nothing is kept."""
+        return read(blocks)
 
     @contextmanager
     def snapshot(self) -> Iterator[Query]:

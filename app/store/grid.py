@@ -12,11 +12,12 @@ from typing import Any
 
 import polars as pl
 
+from app import units
 from app.store.database import Store
-from app.store.names import Reader
+from app.store.gpu_rollup import HOUR_US
+from app.store.reader import Reader
 from collectors.grid.point import IntensityPoint, Kind
 
-HOUR_US = 3_600_000_000
 # Zone -> its providers, the one that counts first first; others come after them by name.
 Providers = Mapping[str, Sequence[str]]
 _NO_ORDER: Providers = MappingProxyType({})
@@ -145,7 +146,7 @@ _LATEST = f"""
 def append_points(store: Store, points: Iterable[IntensityPoint]) -> int:
     """Add what says otherwise than is known, all or none; how many points were added. Ingest goes on meanwhile."""
     frame = pl.DataFrame([_row(point) for point in points], schema=_SCHEMA, orient="row")
-    frame = frame.unique(["zone", "provider", "kind", "basis", "start_us", "end_us", "is_forecast"], keep="last")
+    frame = frame.unique(_IDENTITY.split(", "), keep="last")
     if frame.is_empty():
         return 0
     with store.transaction(beside_ingest=True) as connection:
@@ -153,10 +154,7 @@ def append_points(store: Store, points: Iterable[IntensityPoint]) -> int:
         connection.execute(_APPEND)
         added = connection.fetchone()
         connection.unregister("incoming_points")
-    count = int(added[0]) if added else 0
-    if count:
-        store.grid_revision += 1
-    return count
+    return int(added[0]) if added else 0
 
 
 def grid_stamp(reader: Reader) -> tuple[int, datetime | None]:
@@ -164,6 +162,11 @@ def grid_stamp(reader: Reader) -> tuple[int, datetime | None]:
     # one row
     row: tuple[int, datetime | None] = reader.query("SELECT count(*), max(known_at) FROM grid_point").row(0)
     return row
+
+
+def whole_hours(start_us: int, end_us: int) -> tuple[int, int]:
+    """From where the first hour begins that [start, end) touches to where the last one ends."""
+    return start_us // HOUR_US * HOUR_US, -(-end_us // HOUR_US) * HOUR_US
 
 
 def hourly_factors(
@@ -181,11 +184,11 @@ def hourly_factors(
     Columns: `zone`, `hour_us`, `g_per_kwh`, `method` (measured, estimated or forecast: the weakest in it), `provider`,
     `basis`, `known_at` (the last of its values), `covered` (how much of the hour is known, 0.5 to 1).
 
-    An hour is the mean over time of one provider's values of one basis, actual ones first, forecasts where there is no
-    actual. Of an hour less than half known there is no row. providers: of each zone, which comes first where several
-    know an hour. known_at: by the knowledge of that moment; None: all there is.
+    An hour is the mean over all of its time of one provider's values of one basis, actual ones first, forecasts where
+    there is no actual. Of an hour less than half known there is no row. providers: of each zone, which comes first
+    where several know an hour. known_at: by the knowledge of that moment; None: all there is.
     """
-    asked = _asked(zones, start_us, end_us, known_at, providers) | {"kind": kind}
+    asked = _asked(zones, *whole_hours(start_us, end_us), known_at, providers) | {"kind": kind}
     return reader.query(_HOURLY, asked)
 
 
@@ -226,11 +229,7 @@ def _asked(
 
 def _row(point: IntensityPoint) -> tuple[Any, ...]:
     return (
-        point.zone, point.provider, point.kind, point.basis, _us(point.start), _us(point.end), point.g_per_kwh,
-        point.reason, point.estimated, point.estimation_method, point.is_forecast, point.issued_at, point.fetched_at,
-        point.revised_at,
+        point.zone, point.provider, point.kind, point.basis, units.us_of_moment(point.start),
+        units.us_of_moment(point.end), point.g_per_kwh, point.reason, point.estimated, point.estimation_method,
+        point.is_forecast, point.issued_at, point.fetched_at, point.revised_at,
     )  # fmt: skip
-
-
-def _us(moment: datetime) -> int:
-    return round(moment.timestamp() * 1e6)

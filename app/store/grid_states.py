@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.store.database import Store
-from app.store.names import Reader
+from app.store.reader import Reader
 
 # one row per provider and zone
 _STATES = "SELECT * FROM grid_state ORDER BY provider, zone"

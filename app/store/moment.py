@@ -36,7 +36,7 @@ class Moment:
     def blocks(
         self, what: Hashable, blocks: Sequence[Block], start: str, read: Callable[[Sequence[Block]], pl.DataFrame]
     ) -> pl.DataFrame:
-        """Rows of blocks, at least one, each dated by its column `start`: what is not kept of them is read."""
+        """See Reader."""
         found = {block: self._kept.get(what, block, self._versions) for block in blocks}
         missing = [block for block, rows in found.items() if rows is None]
         if missing:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
 from app.facts.fields import FIRST_MOMENT
 from app.store.ingest import MINUTE_US
+from app.store.reader import Reader
 from app.store.spans import FOREVER_US
 
 LABEL = "label:"
@@ -53,12 +54,6 @@ _ENGINE_GPUS = """
 """
 
 Stamp = tuple[Any, ...]
-
-
-class Reader(Protocol):
-    """What rows are read from: a Store, or a moment of it."""
-
-    def query(self, sql: str, parameters: list[Any] | dict[str, Any] | None = None) -> pl.DataFrame: ...
 
 
 @dataclass(frozen=True)

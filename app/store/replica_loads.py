@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from app.store.accounts import Reader
 from app.store.gpu_rollup import HOUR_US
 from app.store.ingest import MINUTE_US
+from app.store.reader import Reader
 from app.store.spans import FLEET_SPANS, REPLICA_SPANS
 
 Step = Literal["minute", "hour"]

@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from app import units
 from app.store.gpu_rollup import HOUR_US
 from app.store.kept import Block
-from app.store.moment import Moment
-from app.store.names import Reader, stamp
+from app.store.names import stamp
+from app.store.reader import Reader
 from app.store.spans import REPLICA_SPANS
 
 # An hour says something about a rate when its engine worked for so long.
@@ -46,7 +47,7 @@ def best_rates(store: Reader, until: datetime, days: int) -> list[dict[str, Any]
 
     Of the `days` up to `until`; hours with less than LEAST_BUSY_S busy seconds do not count. hours: how many did.
     """
-    end_us = int(until.timestamp() * 1e6)
+    end_us = units.us_of_moment(until)
     start_us = end_us - days * DAY_US
     rows = _hours(store, start_us, end_us).filter(pl.col("hour_us") >= start_us, pl.col("hour_us") < end_us)
     best = rows.group_by(_TYPE).agg(pl.max("tokens_per_s"), pl.sum("hours")).sort(_TYPE, nulls_last=True)
@@ -55,8 +56,6 @@ def best_rates(store: Reader, until: datetime, days: int) -> list[dict[str, Any]
 
 def _hours(store: Reader, start_us: int, end_us: int) -> pl.DataFrame:
     """Those of the span at least, by what is kept of whole days."""
-    if not isinstance(store, Moment):
-        return store.query(_BEST, [start_us, end_us])
 
     def read(days: Sequence[Block]) -> pl.DataFrame:
         return store.query(_BEST, [days[0][0], days[-1][1]])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.store.accounts import Reader
 from app.store.gpu_rollup import HOUR_US
 from app.store.ingest import MINUTE_US
+from app.store.reader import Reader
 from app.store.spans import FLEET_SPANS
 
 # A stretch that began before the time that is asked for is followed back so far.

@@ -13,6 +13,7 @@ from app.accounting.bill import PARTS, Bill
 from app.accounting.carbon import EmbodiedCarbon, GridFactor, MarketFactor, Spread
 from app.accounting.carbon_line import carbon_line
 from app.accounting.figure import Figure
+from app.accounting.terms import GridHours, HourlyPart
 from tests.accounting.bills import HOUR_S, account, bill, owned, rented, served, use
 
 # 350.4 kg x 1000 / (4 x 8760 h) = 10 g an hour; 5 g by the least, 20 g by the most
@@ -143,6 +144,17 @@ def test_lifecycle_and_direct_grams_are_never_added() -> None:
     assert values(of, "energy_kwh", "cost", "embodied_g", "carbon_market_g") == pytest.approx([1.0, 4.0, 20.0, 40.0])
     alike = bill(lifecycle, (use(1.0), rented(grid=DIRECT)))  # without energy nothing is added
     assert value(alike.grams()) == pytest.approx(200.0)
+
+
+def test_grams_of_told_hours_need_no_yearly_value() -> None:
+    """0.5 kWh and 0.1 kWh of a host of 100 W at 200 g/kWh, PUE 1.2: 144 g; of what is not told nothing is known."""
+    unknown = rented(grid=GridFactor("XX", None, "", None, "default", "", reason="no zone XX"), pue=1.2, host_w=100)
+    told = HourlyPart(1.8e6, HOUR_S, 1.8e6 * 200, HOUR_S * 200)
+    hours = GridHours(told, HourlyPart(0.0, 0.0, 0.0, 0.0), 0.0, 0.0, "lifecycle", "XX by the hour")
+    all_told = bill((use(1.0, 1.0, used_w=500, grid_hours=hours), unknown))
+    assert value(all_told.grams()) == pytest.approx(144.0)
+    half_told = bill((use(2.0, 2.0, used_w=500, grid_hours=hours), unknown))
+    assert (half_told.grams().value, half_told.grams().reason) == (None, "no zone XX")
 
 
 def test_sci_is_operational_and_embodied_carbon_per_million_tokens() -> None:

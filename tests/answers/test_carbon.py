@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from app.answers.carbon import carbon
+from app.facts.kinds import ZoneFact
 from app.store.database import Store
 from app.store.grid import append_points
-from tests.answers.accounting import CONFIG, EU27_G_PER_KWH, NOW, START, asked, minutes_of, served, take
+from tests.answers.accounting import CONFIG, EU27_G_PER_KWH, NOW, START, asked, know, minutes_of, served, take
 from tests.answers.test_intensity import HOUR, LIVE, told
 from tests.answers.test_intensity import two_hours as two_hours
 from tests.batches import CARD, batch, engine, gpu, uuid_of
@@ -56,6 +57,18 @@ def test_the_same_energy_elsewhere_is_of_the_same_basis(two_hours: Store) -> Non
     assert "US-CA" not in rows
     values = [row["g_per_kwh"] for row in rows.values()]
     assert values == sorted(values)
+
+
+def test_a_zone_is_told_by_the_name_of_its_grid_and_one_that_the_tables_lack_by_its_own(two_hours: Store) -> None:
+    """A cloud region's points are those of its grid; without a yearly value nothing is compared."""
+    append_points(two_hours, [told(0, 100, zone="DE"), told(1, 400, zone="DE")])
+    know(two_hours, "zone", "h100", ZoneFact(zone="aws:eu-central-1"))
+    found = carbon(two_hours, CONFIG, asked(minutes=120), NOW)
+    assert [zone["zone"] for zone in found["intensity"]] == ["DE"]
+    assert {row["zone"] for row in found["elsewhere"] if row["is_own"]} == {"DE"}
+    know(two_hours, "zone", "h100", ZoneFact(zone="Atlantis"), minute=1)
+    found = carbon(two_hours, CONFIG, asked(minutes=120), NOW)
+    assert (found["intensity"], found["elsewhere"]) == ([], [])
 
 
 def test_the_best_windows_of_what_is_ahead(two_hours: Store) -> None:

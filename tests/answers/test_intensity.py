@@ -10,10 +10,12 @@ import pytest
 from app.answers.summary import Answer, summary
 from app.config import Config
 from app.facts.kinds import ZoneFact
+from app.reference.grid import grid_factor
 from app.store.database import Store
 from app.store.grid import append_points
 from collectors.grid.point import IntensityPoint
 from tests.answers.accounting import CONFIG, EU27_G_PER_KWH, NOW, SETTINGS, START, asked, know, minutes_of, served, take
+from tests.answers.test_summary import home
 from tests.batches import CARD, batch, engine, gpu, uuid_of
 from tests.grid_points import to_come, value
 
@@ -88,6 +90,21 @@ def test_direct_and_lifecycle_are_not_added(two_hours: Store) -> None:
     found = grams(two_hours)["carbon_g"]
     assert found["value"] is None
     assert "direct" in found["reason"] and "lifecycle" in found["reason"]
+
+
+def test_grams_of_the_same_two_bases_are_held_against_each_other(store: Store) -> None:
+    """An H100 whose hours are told by who does not say what is in them, and a desk in France by the table: 36 g, then
+    72 g, beside 0.4 kWh of France's in both hours."""
+    working = batch(1, gpus=[gpu(name=CARD)], rows=minutes_of(300, 120), engine_rows=served(120))
+    take(store, working, home(rows=minutes_of(400, 120), engine_rows=served(120)))
+    know(store, "zone", "home", ZoneFact(zone="FR"))
+    append_points(store, [told(0, 100, basis="provider"), told(1, 200, basis="provider")])
+    france_g = 0.4 * (grid_factor("FR").g_per_kwh or 0.0)
+    change = summary(store, LIVE, asked(60), NOW)["change"]["carbon_g"]
+    assert change["value"] == pytest.approx(36 / (36 + france_g))
+    know(store, "zone", "home", ZoneFact(zone="EU27"), minute=60)
+    change = summary(store, LIVE, asked(60), NOW)["change"]["carbon_g"]
+    assert change["reason"] == "its factors are lifecycle and provider: not comparable"
 
 
 def test_marginal_values_are_in_no_total(two_hours: Store) -> None:

@@ -18,8 +18,11 @@ from app.config import Config
 from app.facts.fact import Fact
 from app.store.database import Store
 from app.store.facts import append_facts
+from app.store.grid import append_points
+from collectors.grid.point import IntensityPoint
 from tests.batches import HOUR, MINUTE, SECOND, Clock, Row, at, batch, engine, gpu, put, uuid_of, writing
 from tests.facts.builders import EVER, by_clock, fact, flat, owned, rented
+from tests.grid_points import to_come, value
 from tests.store.test_rollup import roll_up_all
 
 # A stretch of the year each: an ordinary day, and the hours in which clocks change in Madrid, Los Angeles, Lord Howe.
@@ -80,6 +83,7 @@ def world(folder: Path, seed: int, hours: int, *, thorough: bool = False) -> Wor
     made = World(store, rng, start, start + timedelta(hours=hours), nodes, thorough)
     _take(made, dict(zip(nodes, cards, strict=True)))
     append_facts(made.store, _facts(made), only_news=False)
+    append_points(made.store, _intensities(made))
     return made
 
 
@@ -232,6 +236,22 @@ def _carbon_facts(made: World) -> list[tuple[Any, str, Any, datetime]]:
     if rng.random() < 0.3:
         given.append(("zone", "alpha", {"zone": "direct"}, rng.choice((EVER, made.moment()))))
     return given
+
+
+def _intensities(made: World) -> Iterator[IntensityPoint]:
+    """Of some hours of both lifecycle zones, or of half of them: measured, estimated or forecast."""
+    rng, known_at = made.rng, made.end + timedelta(hours=1)
+    hours = int((made.end - made.start) / timedelta(hours=1)) + 2
+    first = made.start.replace(minute=0)
+    for zone in ("zone-50", "zone-400"):
+        for number in range(hours):
+            start, minutes, grams = first + timedelta(hours=number), rng.choice((30, 60)), rng.uniform(0, 900)
+            kind = rng.choice(("none", "measured", "estimated", "forecast"))
+            if kind == "forecast":
+                yield to_come(start, minutes, grams, known_at, zone=zone)
+            elif kind != "none":
+                how: dict[str, Any] = {"estimated": True, "estimation_method": "a test"} if kind == "estimated" else {}
+                yield value(start, minutes, grams, zone=zone, fetched_at=known_at, **how)
 
 
 def _between(rows: Sequence[Row], low: datetime, high: datetime) -> Iterator[Row]:

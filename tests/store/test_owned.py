@@ -45,6 +45,16 @@ def test_a_gpu_belongs_to_its_fleet_from_its_first_sample_on(home: Store) -> Non
     assert row["member_s"] == pytest.approx(2 * (2400 + 3600))
 
 
+def test_a_minute_that_is_left_of_the_first_hour_is_not_taken_for_its_first(home: Store) -> None:
+    """Minutes before 04:25 are gone, and those before 05:00 are not asked."""
+    with home.transaction() as connection:
+        connection.execute("DELETE FROM gpu_minute WHERE minute_us < $1", [T0 + 25 * MINUTE])
+    [row] = member_rows(
+        home, [(0, T0 - HOUR, T0 + 2 * HOUR)], "none", NOW, owned=["home"], dated=[], oldest_minute_us=T0 + 25 * MINUTE
+    )
+    assert row["member_s"] == pytest.approx(2 * (600 + 3600))
+
+
 def test_once_minutes_are_gone_the_first_hour_says_for_how_long(home: Store) -> None:
     """It has 10 minutes, taken as its last."""
     with home.transaction() as connection:
@@ -79,6 +89,22 @@ def test_a_card_that_left_the_fleet_is_paid_no_more(home: Store) -> None:
         home, [(0, T0 + 5 * HOUR, T0 + 7 * HOUR)], "none", NOW - timedelta(seconds=1), owned=["home"], dated=[]
     )
     assert before[0]["member_s"] == pytest.approx(2 * 7200)  # by the knowledge of before
+
+
+def test_a_move_counts_from_the_next_whole_minute_on_as_in_all_that_is_read(home: Store) -> None:
+    moved = START + timedelta(hours=5, minutes=29, seconds=23)
+    append_facts(home, [Fact("membership", "desk-1", moved, NOW, "sold", Membership(fleet="other"))])
+    segment = (0, T0 + 5 * HOUR, T0 + 7 * HOUR)
+    for fleet, minutes in (("home", 30), ("other", 90)):
+        [row] = member_rows(home, [segment], "none", NOW, owned=[fleet], dated=[])
+        assert row["member_s"] == pytest.approx(2 * minutes * 60)
+
+
+def test_a_card_that_left_before_its_first_sample_was_never_there(home: Store) -> None:
+    """Its first sample is of 04:20: it does not count from then on back to when its node left, at 04:10."""
+    left = START + timedelta(minutes=10)
+    append_facts(home, [Fact("membership", "desk-1", left, NOW, "sold", Membership(fleet="other"))])
+    assert members(home, (0, T0 - HOUR, T0 + 2 * HOUR)) == []
 
 
 @pytest.mark.parametrize(
