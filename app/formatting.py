@@ -6,10 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from app import units
+
 MISSING = "–"
 # More characters do not fit a card.
-MOST_DIGITS = 9
+_MOST_DIGITS = 9
 _MANY = 1e8
+# From here on grams are told in kilograms.
+_MANY_GRAMS = 100_000.0
 _NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 
 
@@ -22,12 +26,30 @@ def short(text: str) -> str:
     """A number as written, where it is long without what nobody reads: "254,120 kWh" for "254,120.03 kWh", "4,537
     million" for "4,536,838,112"."""
     written = _NUMBER.search(text)
-    if written is None or len(written[0]) <= MOST_DIGITS:
+    if written is None or len(written[0]) <= _MOST_DIGITS:
         return text
     value = float(written[0].replace(",", ""))
     in_millions = value >= _MANY
     said = f"{value / 1e6:,.0f} million" if in_millions else f"{value:,.0f}"
     return text[: written.start()] + said + text[written.end() :]
+
+
+def grams(value: float | None) -> str:
+    """Grams of CO2e, many of them in kilograms: 16,805 gCO2e; 1,790 kgCO2e."""
+    if value is None:
+        return MISSING
+    return f"{value:,.0f} gCO2e" if value < _MANY_GRAMS else f"{units.kilograms(value):,.0f} kgCO2e"
+
+
+def signed(value: float, form: str) -> str:
+    """A change by a format such as "+.1%": what rounds to nothing has no sign, ±0.0%."""
+    said = f"{value:{form}}"
+    return said if re.search("[1-9]", said) else f"±{said[1:]}"
+
+
+def basis_said(basis: str) -> str:
+    """Of a carbon intensity: lifecycle or direct, or that its provider does not say which."""
+    return "basis not said" if basis == "provider" else basis
 
 
 def usd(value: float | None, digits: int = 2) -> str:

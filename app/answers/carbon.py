@@ -19,6 +19,7 @@ from app.accounting.periods import Period
 from app.accounting.windows import Stretch, best_window
 from app.answers.account import accounts_of
 from app.answers.accounts import Accounts
+from app.answers.grid import grid_now
 from app.answers.query import MOST_POINTS, AccountQuery
 from app.answers.summary import heading
 from app.answers.terms import fleet_grid
@@ -38,11 +39,12 @@ _HORIZON = timedelta(hours=72)
 
 
 def carbon(store: Store, config: Config, query: AccountQuery, now: datetime) -> Answer:
-    """{"query", ..., "basis", "moved", "load_kw", "intensity", "elsewhere", "ahead"}.
+    """{"query", ..., "basis", "grid_now", "moved", "load_kw", "intensity", "elsewhere", "ahead"}.
 
-    basis: what the grams stand on, in one line. moved: g/Mtok before and now, and by how much mix, energy and grid
-    moved it. load_kw, intensity: means by local weekday and hour, of the site's power and of each zone's g/kWh.
-    elsewhere: the same energy in other zones of the same basis. ahead: each zone's forecast and its best windows.
+    basis: what the grams stand on, in one line. grid_now: where each zone's intensity of now is from, and how old it
+    is. moved: g/Mtok before and now, and by how much mix, energy and grid moved it. load_kw, intensity: means by local
+    weekday and hour, of the site's power and of each zone's g/kWh. elsewhere: the same energy in other zones of the
+    same basis. ahead: each zone's forecast and its best windows.
     """
     with moment(store) as reader:
         return _carbon(store, config, query, now, reader)
@@ -60,6 +62,7 @@ def _carbon(store: Store, config: Config, query: AccountQuery, now: datetime, re
     providers = config.grid_providers()
     return heading(query, now) | {
         "basis": carbon_line(found.total()),
+        "grid_now": list(grid_now(reader, config, [own[zone] for zone in zones], now, query.known_at)),
         "moved": _moved(previous, found),
         "load_kw": _load(store, config, query, now, reader),
         "intensity": _intensity(reader, query, zones, providers),

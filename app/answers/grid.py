@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from app.config import Config
 from app.errors import BadParameter
 from app.store.database import Store
 from app.store.grid import forecast, hourly_factors
+from app.store.reader import Reader
 from collectors.grid.point import Kind
 
 BEFORE, AFTER = timedelta(hours=24), timedelta(hours=72)
@@ -83,6 +85,16 @@ def grid(store: Store, config: Config, query: GridQuery, now: datetime) -> dict[
     }
 
 
+def grid_now(
+    reader: Reader, config: Config, factors: Iterable[GridFactor], now: datetime, known_at: datetime | None
+) -> Iterator[dict[str, Any]]:
+    """{"zone", "current"} of each zone, as `grid` has it. factors: their yearly values."""
+    then = min(now, known_at or now)
+    for factor in factors:
+        sources = grid_sources(reader, config, then, zone=factor.zone, known_at=known_at)
+        yield {"zone": factor.zone, "current": _current(sources, factor)}
+
+
 def _current(sources: list[dict[str, Any]], factor: GridFactor) -> dict[str, Any]:
     """The first source with a value of now; `why` says what is missing before it. age_s: of the provider's answer."""
     why: list[str] = []
@@ -96,10 +108,10 @@ def _current(sources: list[dict[str, Any]], factor: GridFactor) -> dict[str, Any
                 why.append(f"{source['title']}: {source['problem'] or 'nothing newer'}")
             value: dict[str, Any] = dict(newest)
             return value | {
-                "from": "live" if is_live else "cached", "age_s": source["answered_age_s"],
+                "from": "live" if is_live else "cached", "title": source["title"], "age_s": source["answered_age_s"],
                 "value_age_s": newest["age_s"], "source": source["attribution"], "why": "; ".join(why) or None,
             }  # fmt: skip
-    said = "; ".join(why) or "no provider of wattmix.toml is asked for the average of this zone"
+    said = factor.reason or "; ".join(why) or "no provider of wattmix.toml is asked for the average of this zone"
     return _table(factor) | {"from": "table", "age_s": None, "kind": "average", "why": said}
 
 

@@ -16,15 +16,13 @@ from rich.text import Text
 from app.answers.findings import duration
 from app.answers.grid import GridQuery
 from app.backend import LocalBackend
+from app.commands.grid_checks import BOUNDS
 from app.commands.opening import opened
 from app.config import load_config
-from app.formatting import MISSING, number
+from app.formatting import MISSING, basis_said, number
 from app.hub.grid_feed import read_now
 from collectors.grid.http import Http
-from collectors.grid.transport import Bounds
 
-# A person waits.
-BOUNDS = Bounds(connect_s=5.0, read_s=8.0, total_s=10.0)
 _COLOURS = {"live": "green", "cached": "yellow", "table": "cyan"}
 
 
@@ -67,12 +65,8 @@ def _lines(answer: dict[str, Any]) -> Iterator[Text]:
 
 
 def _value(value: dict[str, Any]) -> Text:
-    grams = number(value["g_per_kwh"], 0)
-    return Text.assemble((f"{grams} g/kWh", "bold"), f" {value['kind']}, {_basis(value['basis'])}, {value['method']}")
-
-
-def _basis(basis: str) -> str:
-    return "basis not told" if basis == "provider" else basis
+    grams, basis = number(value["g_per_kwh"], 0), basis_said(value["basis"])
+    return Text.assemble((f"{grams} g/kWh", "bold"), f" {value['kind']}, {basis}, {value['method']}")
 
 
 def _source(value: dict[str, Any]) -> str:
@@ -93,7 +87,7 @@ def _forecasts(values: list[dict[str, Any]]) -> Iterator[Text | Table]:
         low, high = number(min(grams), 0), number(max(grams), 0)
         issued = rows[-1]["issued_at"]
         table.add_row(
-            hour, low if low == high else f"{low} to {high}", kind, _basis(basis), Text(provider),
+            hour, low if low == high else f"{low} to {high}", kind, basis_said(basis), Text(provider),
             _clock(issued) if issued else MISSING,
         )  # fmt: skip
     yield table

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from app.commands.checks import Check
 from app.config import Config
+from app.formatting import basis_said
 from collectors.grid.http import Http
 from collectors.grid.problem import SourceProblem
 from collectors.grid.provider import Absent, IntensityAnswer, Provider
@@ -42,8 +43,7 @@ def _asked(provider: Provider, name: str, zone: str, now: datetime) -> Check:
 def _value(answer: IntensityAnswer, now: datetime) -> str:
     point = answer.points[-1]
     grams = point.reason if point.g_per_kwh is None else f"{point.g_per_kwh:.0f} g/kWh"
-    basis = "basis not told" if point.basis == "provider" else point.basis
     method = "forecast" if point.is_forecast else "estimated" if point.estimated else "measured"
     behind_s = (now - point.end).total_seconds()
     age = f", ended {behind_s / 60:.0f} min ago" if behind_s > 0 else ""
-    return f"{grams} {point.kind}, {basis}, {method}{age}"
+    return f"{grams} {point.kind}, {basis_said(point.basis)}, {method}{age}"

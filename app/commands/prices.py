@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,18 +24,21 @@ from collectors.price.vast import Vast
 
 # A person waits.
 BOUNDS = Bounds(connect_s=5.0, read_s=10.0, total_s=15.0)
-
-
-SOURCES = ("runpod", "vast")
+_SOURCES: Mapping[str, Callable[[Http, str | None], PriceProvider]] = {
+    "runpod": lambda http, base_url: RunPod(http, base_url=base_url or runpod.BASE_URL),
+    "vast": lambda http, base_url: Vast(http, base_url=base_url or vast.BASE_URL),
+}
 
 
 def show(source: str | None, gpu: str | None, base_url: str | None, *, as_json: bool) -> int:
     """The exit code: 1 where no source answered."""
-    if source is not None and source not in SOURCES:
-        raise BadParameter(f"`--source`: given {source!r}; accepted: {', '.join(SOURCES)}")
+    if source is not None and source not in _SOURCES:
+        raise BadParameter(f"`--source`: given {source!r}; accepted: {', '.join(_SOURCES)}")
     if base_url is not None and source is None:
-        raise BadParameter(f"`--base-url` needs a `--source`; accepted: {', '.join(SOURCES)}")
-    answer = market_prices(list(_sources(source, base_url)), datetime.now(UTC), gpu=gpu)
+        raise BadParameter(f"`--base-url` needs a `--source`; accepted: {', '.join(_SOURCES)}")
+    http = Http(bounds=BOUNDS)
+    asked = [make(http, base_url) for name, make in _SOURCES.items() if source in (None, name)]
+    answer = market_prices(asked, datetime.now(UTC), gpu=gpu)
     if as_json:
         typer.echo(json.dumps(answer, indent=2, allow_nan=False))
     else:
@@ -43,14 +46,6 @@ def show(source: str | None, gpu: str | None, base_url: str | None, *, as_json: 
         for part in _parts(answer):
             console.print(part)
     return 0 if answer["prices"] or not answer["problems"] else 1
-
-
-def _sources(source: str | None, base_url: str | None) -> Iterator[PriceProvider]:
-    http = Http(bounds=BOUNDS)
-    if source in (None, "runpod"):
-        yield RunPod(http, base_url=base_url or runpod.BASE_URL)
-    if source in (None, "vast"):
-        yield Vast(http, base_url=base_url or vast.BASE_URL)
 
 
 def _parts(answer: dict[str, Any]) -> Iterator[Text | Table]:

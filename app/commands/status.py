@@ -16,7 +16,7 @@ from app.answers.engine_findings import engine_gpus
 from app.answers.findings import duration, place
 from app.commands.opening import opened
 from app.config import load_config
-from app.formatting import MISSING, number, percent
+from app.formatting import MISSING, basis_said, number, percent
 from app.reference.gpus import display_name
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red", "silent": "red", "down": "red", "note": "cyan",
@@ -51,7 +51,7 @@ def _nodes(nodes: list[dict[str, Any]]) -> Table:
             _marked(node["node"], node),
             Text(node["state"], _COLOURS[node["state"]]),
             Text(node["fleet"] or MISSING),
-            MISSING if node["age_s"] is None else f"{duration(node['age_s'])} ago",
+            _ago(node["age_s"]),
             _seconds(node["lag_s"]),
             _seconds(node["skew_s"]),
             str(node["gpus"]),
@@ -100,13 +100,16 @@ def _grid(sources: list[dict[str, Any]]) -> Table:
     table = Table("grid provider", "zone", "state", "g/kWh", "kind", "basis", "last answer", header_style="bold")
     for source in sources:
         newest = source["newest"] or {"g_per_kwh": None, "kind": MISSING, "basis": MISSING}
-        answered_s = source["answered_age_s"]
         table.add_row(
             source["title"], Text(source["zone"]), Text(source["state"], _COLOURS[source["state"]]),
-            number(newest["g_per_kwh"], 0), newest["kind"], newest["basis"],
-            MISSING if answered_s is None else f"{duration(answered_s)} ago",
+            number(newest["g_per_kwh"], 0), newest["kind"], basis_said(newest["basis"]),
+            _ago(source["answered_age_s"]),
         )  # fmt: skip
     return table
+
+
+def _ago(age_s: float | None) -> str:
+    return MISSING if age_s is None else f"{duration(age_s)} ago"
 
 
 def _seconds(value: float | None) -> str:

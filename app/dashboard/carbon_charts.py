@@ -12,13 +12,16 @@ import plotly.graph_objects as go
 from app import units
 from app.dashboard.accounts_charts import HEIGHT_PX, WHEN
 from app.dashboard.charts import blank, fleet_colour
+from app.formatting import basis_said, signed
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _CAUSES = {"mix": "mix of fleets", "energy": "energy per token", "grid": "grid"}
 _WORSE, _BETTER, _LEVEL = "#c2542d", "#0f9d8a", "#8a8f98"
 # Readable on white and on the dark background, and for those who see no red or green.
-_CLEAN_TO_DIRTY = ((0.0, "#1b7f79"), (0.5, "#f2b134"), (1.0, "#a63d2f"))
-_IDLE_TO_BUSY = ((0.0, "#274c77"), (0.5, "#6096ba"), (1.0, "#e8f1f8"))
+_COLOURS = {
+    "g/kWh": ((0.0, "#1b7f79"), (0.5, "#f2b134"), (1.0, "#a63d2f")),
+    "kW": ((0.0, "#274c77"), (0.5, "#6096ba"), (1.0, "#e8f1f8")),
+}
 
 Answer = Mapping[str, Any]
 
@@ -31,7 +34,7 @@ def moved(found: Answer, title: str) -> go.Figure:
         x=["before", *(_CAUSES[name] for name in causes), "now"],
         y=[found["before"], *causes.values(), found["now"]],
         measure=["absolute", *("relative" for _ in causes), "total"],
-        text=[f"{found['before']:.1f}", *map(_change, causes.values()), f"{found['now']:.1f}"],
+        text=[f"{found['before']:.1f}", *(signed(one, "+.2f") for one in causes.values()), f"{found['now']:.1f}"],
         textposition="outside",
         cliponaxis=False,
         increasing={"marker": {"color": _WORSE}},
@@ -46,13 +49,13 @@ def moved(found: Answer, title: str) -> go.Figure:
 
 
 def by_weekday_and_hour(heat: Sequence[Sequence[float | None]], title: str, unit: str, tz: str) -> go.Figure:
-    """A mean for each hour of the week; blank where there is none."""
+    """A mean for each hour of the week, in g/kWh or kW; blank where there is none."""
     figure = blank(title, HEIGHT_PX)
     figure.add_heatmap(
         z=heat,
         x=list(range(24)),
         y=list(_DAYS),
-        colorscale=_CLEAN_TO_DIRTY if unit == "g/kWh" else _IDLE_TO_BUSY,
+        colorscale=_COLOURS[unit],
         colorbar={"title": {"text": unit}, "thickness": 12},
         xgap=1,
         ygap=1,
@@ -72,7 +75,7 @@ def ahead(zones: Sequence[Answer], window: Answer | None, title: str, zone: Zone
         figure.add_scatter(
             x=[*starts, _local(one["values"][-1]["end"], zone)],
             y=[*(value["g_per_kwh"] for value in one["values"]), one["values"][-1]["g_per_kwh"]],
-            name=f"{one['zone']} ({said_basis(one['basis'])})",
+            name=f"{one['zone']} ({basis_said(one['basis'])})",
             mode="lines",
             line={"color": fleet_colour(number), "width": 2, "dash": "dot", "shape": "hv"},
             hovertemplate=f"<b>%{{y:,.0f}} g/kWh</b><br>from {WHEN}, forecast",
@@ -106,15 +109,6 @@ def elsewhere(rows: Sequence[Answer], title: str) -> go.Figure:
     figure.update_xaxes(title_text="kg CO2e, operational")
     figure.update_yaxes(autorange="reversed", type="category")
     return figure
-
-
-def said_basis(basis: str) -> str:
-    return "basis not said" if basis == "provider" else basis
-
-
-def _change(value: float) -> str:
-    said = f"{value:+.2f}"
-    return said.replace("+", "±").replace("-", "±") if float(said) == 0 else said
 
 
 def _local(text: str, zone: ZoneInfo) -> datetime:

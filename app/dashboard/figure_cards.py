@@ -13,13 +13,12 @@ from app.accounting.comparison import previous_period
 from app.answers.query import AccountQuery
 from app.dashboard.figure_words import WORDS, Figure, with_unit, written
 from app.dashboard.formulas import FORMULAS, TOKENS, Asked
-from app.formatting import markdown, percent, short
+from app.formatting import markdown, percent, short, signed
 
 # Below such a coverage a figure is marked.
 LOW_COVERAGE = 0.9
 # From here on a change in per cent says less than how many times it is.
 _MANY_TIMES = 9.0
-_NO_CHANGE = ("±0.0%", "±0.0 points")
 # Where a card has room to say more than a column.
 _LABELS = {"slo_attainment_low": "SLO met by at least"}
 _COLOURS = {"less": "inverse", "more": "normal", None: "off"}
@@ -52,6 +51,14 @@ def card(column: Any, name: str, query: AccountQuery, answer: Answer, trend: Seq
         st.markdown(how(name, query, answer))
 
 
+def row_of_cards(names: Sequence[str], query: AccountQuery, answer: Answer, trend: Answer | None = None) -> None:
+    """trend: a series without groups, whose figures are drawn small beneath; those that it has."""
+    lines = trend["lines"] if trend is not None else ()
+    history = lines[0]["figures"] if lines else {}
+    for column, name in zip(st.columns(len(names)), names, strict=True):
+        card(column, name, query, answer, history[name]["values"] if name in history else ())
+
+
 def draw(
     column: Any, label: str, name: str, text: str, figure: Figure, changed: Figure, query: AccountQuery,
     trend: Sequence[float | None] = (),
@@ -64,10 +71,10 @@ def draw(
     elif changed["value"] is None:
         delta, colour, description = str(changed["reason"]), "off", None
     else:
-        delta = _said_change(changed)
-        colour = "off" if delta in _NO_CHANGE else _COLOURS[words.better]
-        description = f"{'of' if delta.endswith('times') else 'vs'} {period_length(query)} before"
-    told = description is not None and delta not in _NO_CHANGE
+        delta, against = _said_change(changed)
+        colour = "off" if delta.startswith("±") else _COLOURS[words.better]
+        description = f"{against} {period_length(query)} before"
+    told = description is not None and not delta.startswith("±")
     column.metric(
         label,
         short(text),
@@ -151,8 +158,9 @@ def _hours(query: AccountQuery) -> str:
     return f"{units.hours((query.end - query.start).total_seconds()):g}"
 
 
-def _said_change(changed: Figure) -> str:
-    if changed["unit"] != "points" and changed["value"] >= _MANY_TIMES:
-        return f"{changed['value'] + 1:,.0f} times"
-    said = f"{changed['value']:+.1f} points" if changed["unit"] == "points" else f"{changed['value']:+.1%}"
-    return f"±{said[1:]}" if said[1:] in ("0.0%", "0.0 points") else said
+def _said_change(changed: Figure) -> tuple[str, str]:
+    """E.g. "+12.0%" or "12 times", and the word that leads to the period before: vs or of."""
+    value = changed["value"]
+    if changed["unit"] == "points":
+        return f"{signed(value, '+.1f')} points", "vs"
+    return (f"{value + 1:,.0f} times", "of") if value >= _MANY_TIMES else (signed(value, "+.1%"), "vs")

@@ -7,23 +7,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from app import units
 from app.accounting.tokens import BASES
-from app.formatting import number, percent, usd
+from app.formatting import MISSING, grams, number, percent, usd
 
 Form = Callable[[float | None], str]
 Better = Literal["less", "more"]
 Figure = Mapping[str, Any]
-
-# From here on grams are told in kilograms.
-_MANY_GRAMS = 100_000.0
 
 
 @dataclass(frozen=True)
 class Words:
     """label: for a card or a column. unit: for an axis. better: which way a change is good; None: neither.
 
-    d3: the number format of a chart's hover, dollars included.
+    d3: the number format of a chart's hover, dollars included. whole: the figure with its unit.
     """
 
     label: str
@@ -32,18 +28,33 @@ class Words:
     better: Better | None
     d3: str
     explained: str
+    whole: Form
 
 
 def _dollars(label: str, explained: str, better: Better | None = "less", digits: int = 2, unit: str = "USD") -> Words:
-    return Words(label, unit, partial(usd, digits=digits), better, f"$,.{digits}f", explained)
+    form = partial(usd, digits=digits)
+    return Words(label, unit, form, better, f"$,.{digits}f", explained, form)
 
 
 def _count(label: str, unit: str, explained: str, better: Better | None = None, digits: int = 0) -> Words:
-    return Words(label, unit, partial(number, digits=digits), better, f",.{digits}f", explained)
+    """The unit stands behind the number, where the label does not say it."""
+    form = partial(number, digits=digits)
+    is_said = unit.lower() in label.lower().replace(",", "").split()
+    whole = form if is_said else partial(_with_unit, form=form, unit=unit)
+    return Words(label, unit, form, better, f",.{digits}f", explained, whole)
+
+
+def _with_unit(value: float | None, form: Form, unit: str) -> str:
+    return MISSING if value is None else f"{form(value)} {unit}"
+
+
+def _grams(label: str, explained: str, better: Better | None = None) -> Words:
+    return Words(label, "gCO2e", partial(number, digits=0), better, ",.0f", explained, grams)
 
 
 def _share(label: str, explained: str, better: Better | None = None) -> Words:
-    return Words(label, "%", partial(percent, digits=1), better, ".1%", explained)
+    form = partial(percent, digits=1)
+    return Words(label, "%", form, better, ".1%", explained, form)
 
 
 _PER_TOKEN: tuple[tuple[str, str, str, Better], ...] = (
@@ -89,29 +100,29 @@ WORDS: Mapping[str, Words] = {
         for basis in BASES
     },
     "mean_power_w": _count("Mean power", "W", "Energy over the time of the range."),
-    "carbon_g": _count("CO2e", "gCO2e", "Operational, location-based, of site energy.", "less"),
-    "carbon_active_g": _count("Active CO2e", "gCO2e", "While an engine worked."),
-    "carbon_idle_g": _count("Idle CO2e", "gCO2e", "While engines had nothing to do.", "less"),
-    "carbon_unallocated_g": _count("Unallocated CO2e", "gCO2e", "Of GPUs without an engine.", "less"),
+    "carbon_g": _grams("CO2e", "Operational, location-based, of site energy.", "less"),
+    "carbon_active_g": _grams("Active CO2e", "While an engine worked."),
+    "carbon_idle_g": _grams("Idle CO2e", "While engines had nothing to do.", "less"),
+    "carbon_unallocated_g": _grams("Unallocated CO2e", "Of GPUs without an engine.", "less"),
     "g_per_mtok": _count("gCO2e/Mtok", "gCO2e/Mtok", "Operational carbon of a million tokens.", "less", digits=1),
-    "carbon_market_g": _count("CO2e, market", "gCO2e", "By the suppliers' factors; never added.", "less"),
+    "carbon_market_g": _grams("CO2e, market", "By the suppliers' factors; never added.", "less"),
     "g_per_mtok_market": _count(
         "gCO2e/Mtok, market", "gCO2e/Mtok", "Market-based carbon of a million tokens.", "less", digits=1
     ),
     **{
-        f"embodied{end}_g": _count(f"Embodied CO2e{label}", "gCO2e", f"Of making the cards{by}.", "less")
+        f"embodied{end}_g": _grams(f"Embodied CO2e{label}", f"Of making the cards{by}.", "less")
         for end, label, by in _ENDS
     },
-    "embodied_active_g": _count("Active embodied CO2e", "gCO2e", "For time in which an engine worked."),
-    "embodied_idle_g": _count("Idle embodied CO2e", "gCO2e", "For time in which engines had nothing to do.", "less"),
-    "embodied_unallocated_g": _count(
-        "Unallocated embodied CO2e", "gCO2e", "Of GPUs without an engine, and owned ones that were off.", "less"
+    "embodied_active_g": _grams("Active embodied CO2e", "For time in which an engine worked."),
+    "embodied_idle_g": _grams("Idle embodied CO2e", "For time in which engines had nothing to do.", "less"),
+    "embodied_unallocated_g": _grams(
+        "Unallocated embodied CO2e", "Of GPUs without an engine, and owned ones that were off.", "less"
     ),
     **{
         f"{name}_g_per_mtok{end}": _count(
-            f"{short}{label}", "gCO2e/Mtok", f"{explained} carbon of a million tokens{by}.", "less", digits=1
+            f"{title}{label}", "gCO2e/Mtok", f"{explained} carbon of a million tokens{by}.", "less", digits=1
         )
-        for name, short, explained in (
+        for name, title, explained in (
             ("embodied", "Embodied g/Mtok", "Embodied"),
             ("sci", "SCI, gCO2e/Mtok", "Operational and embodied"),
         )
@@ -144,11 +155,7 @@ WORDS: Mapping[str, Words] = {
 
 def with_unit(name: str, figure: Figure) -> str:
     """The same with its unit, where neither the number's form nor the label says it, e.g. "73.08 kWh"."""
-    words = WORDS[name]
-    if words.unit == "gCO2e" and figure["value"] is not None and figure["value"] >= _MANY_GRAMS:
-        return f"{number(units.kilograms(figure['value']), 0)} kgCO2e"
-    is_said = words.unit.startswith(("USD", "%")) or words.unit.lower() in words.label.lower().split()
-    return written(name, figure) if is_said or figure["value"] is None else f"{written(name, figure)} {words.unit}"
+    return WORDS[name].whole(figure["value"])
 
 
 def written(name: str, figure: Figure) -> str:

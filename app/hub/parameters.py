@@ -37,19 +37,23 @@ def whole_number(name: str, value: str, low: int, high: int) -> int:
 def past_moment(name: str, value: str, now: datetime) -> datetime:
     """A moment up to now, of which the time zone is said. A `+` that became a space on its way is put back."""
     accepted = "accepted: a moment that has passed, with its time zone, such as 2026-02-03T04:05:06Z"
-    offset = f"+{value[-5:]}" if value[-6:-5] == " " else value[-6:]
     try:
-        moment = datetime.fromisoformat(value[:-6] + offset)
+        found = datetime.fromisoformat(_with_plus(value))
     except ValueError:
         raise BadParameter(f"query `{name}`: given {value!r}; {accepted}") from None
-    if moment.tzinfo is None or moment > now:
+    if found.tzinfo is None or found > now:
         raise BadParameter(f"query `{name}`: given {value!r}; {accepted}")
-    return moment.astimezone(UTC)
+    return found.astimezone(UTC)
 
 
 def moment(name: str, value: str) -> datetime:
     """Any moment, or a day; a `+` of its offset that became a space on its way is put back."""
     try:
-        return moment_of(value.replace(" ", "+"))
+        return moment_of(_with_plus(value))
     except ValueError as accepted:
         raise BadParameter(f"query `{name}`: given {value!r}; accepted: {accepted}") from None
+
+
+def _with_plus(value: str) -> str:
+    """A moment with the `+` of its offset, such as +01:00, where that became a space."""
+    return f"{value[:-6]}+{value[-5:]}" if value[-6:-5] == " " else value

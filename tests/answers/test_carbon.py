@@ -69,6 +69,8 @@ def test_a_zone_is_told_by_the_name_of_its_grid_and_one_that_the_tables_lack_by_
     know(two_hours, "zone", "h100", ZoneFact(zone="Atlantis"), minute=1)
     found = carbon(two_hours, CONFIG, asked(minutes=120), NOW)
     assert (found["intensity"], found["elsewhere"]) == ([], [])
+    [now] = found["grid_now"]
+    assert (now["zone"], now["current"]["from"], now["current"]["g_per_kwh"]) == ("Atlantis", "table", None)
 
 
 def test_the_best_windows_of_what_is_ahead(two_hours: Store) -> None:

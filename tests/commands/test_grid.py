@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +14,12 @@ from app.config import load_config
 from collectors.grid.http import Http
 from collectors.grid.transport import Bounds
 from tests.commands.invoke import Outcome, wattmix
-from tests.hub.grid_server import Grid, grid_server
+from tests.hub.grid_server import Grid
+from tests.hub.grid_server import grid as grid
 from tests.hub_process import running
 
 Capture = pytest.CaptureFixture[str]
 SECRET = "planted-key-1138"
-# So that no quarter hour begins while a test runs of which the provider has only a forecast.
-AHEAD = timedelta(minutes=10)
-
-
-@pytest.fixture
-def grid() -> Iterator[Grid]:
-    with grid_server(datetime.now(UTC) + AHEAD) as server:
-        yield server
 
 
 @pytest.fixture
@@ -55,10 +46,10 @@ def test_a_live_zone_is_shown_with_its_sources(capsys: Capture, settings: Path, 
     outcome = shown(capsys, tmp_path, "DE")
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
-    assert lines[0] == "DE now: 300 g/kWh average, basis not told, measured, live"
+    assert lines[0] == "DE now: 300 g/kWh average, basis not said, measured, live"
     assert lines[1].startswith("  Energy-Charts, Fraunhofer ISE; prices by the licence in the answer: 20")
     assert lines[2] == "yearly average of 2025: 330 g/kWh average, lifecycle, default"
-    assert "│ 100   │ average │ basis not told │ energy_charts │ –      │" in outcome.out
+    assert "│ 100   │ average │ basis not said │ energy_charts │ –      │" in outcome.out
     answer = as_json(capsys, tmp_path)
     assert (answer["current"]["from"], answer["current"]["g_per_kwh"], answer["table"]["year"]) == ("live", 300, 2025)
     assert len(answer["hours"]) >= 6
@@ -68,7 +59,7 @@ def test_what_is_kept_is_shown_with_its_age(capsys: Capture, settings: Path, tmp
     shown(capsys, tmp_path, "DE")
     grid.do = "500"
     lines = shown(capsys, tmp_path, "DE").out.splitlines()
-    assert lines[0].startswith("DE now: 300 g/kWh average, basis not told, measured, cached, asked ")
+    assert lines[0].startswith("DE now: 300 g/kWh average, basis not said, measured, cached, asked ")
     assert lines[2] == "  Energy-Charts: HTTP 500: not now"
     assert any(line.startswith("warning Energy-Charts: no answer for ") for line in lines)
 
@@ -120,7 +111,7 @@ def checks(settings: Path) -> list[Check]:
 def test_doctor_asks_each_provider(settings: Path, grid: Grid) -> None:
     (check,) = checks(settings)
     assert check.level == "ok"
-    assert check.what.startswith("grid provider Energy-Charts, zone DE: 300 g/kWh average, basis not told, measured")
+    assert check.what.startswith("grid provider Energy-Charts, zone DE: 300 g/kWh average, basis not said, measured")
     assert len(grid.paths) == 1
 
 

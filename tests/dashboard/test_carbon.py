@@ -51,6 +51,7 @@ def test_cards_are_the_summary_s_and_stand_on_one_line(filled: LocalBackend) -> 
     assert metric(app, "Site energy")[0] == f"{figures['energy_site_kwh']['value']:,.2f} kWh"
     assert filled.carbon(query)["basis"] in said(app).replace("\\", "")
     assert "yearly averages" in said(app)
+    assert "Grid now: " in said(app) and "g/kWh, yearly average of 20" in said(app)
     assert "No provider forecasts" in said(app)
 
 

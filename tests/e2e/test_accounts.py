@@ -15,7 +15,7 @@ from playwright.sync_api import ConsoleMessage, Page, expect
 
 from collectors.samples import encode
 from tests.batches import MINUTE, MODEL
-from tests.e2e.test_dashboard import _EXPECTED_CONSOLE, api, metric
+from tests.e2e.test_dashboard import api, assert_no_error, both_themes, heard_in, metric
 from tests.hub_process import running
 from tests.live_batches import replicas_up_to
 
@@ -51,12 +51,17 @@ def accounts_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("accounts")
     (folder / "wattmix.toml").write_text(SETTINGS, encoding="utf-8")
     with running(["serve", "--db", str(folder / "s.duckdb")], folder) as hub:
-        end_us = (time.time_ns() // 1000 // MINUTE - 2) * MINUTE
-        sent = encode(replicas_up_to(end_us, 4, slow=[2], idle=1))
-        headers = {"Content-Type": "application/json"}
-        assert requests.post(f"{hub.address}/api/v1/ingest", data=sent, headers=headers, timeout=30).status_code == 200
-        wait_for_rollups(hub.address)
+        send_minutes(hub.address)
         yield hub.address
+
+
+def send_minutes(address: str) -> None:
+    """Five whole minutes of four engines and of a GPU without one, and wait until they are rolled up."""
+    end_us = (time.time_ns() // 1000 // MINUTE - 2) * MINUTE
+    sent = encode(replicas_up_to(end_us, 4, slow=[2], idle=1))
+    headers = {"Content-Type": "application/json"}
+    assert requests.post(f"{address}/api/v1/ingest", data=sent, headers=headers, timeout=30).status_code == 200
+    wait_for_rollups(address)
 
 
 def wait_for_rollups(address: str) -> None:
@@ -89,24 +94,17 @@ def usd(figures: dict[str, Any], name: str, digits: int = 2) -> str:
     return "–" if value is None else f"${value:,.{digits}f}"
 
 
-def heard(page: Page) -> list[ConsoleMessage]:
-    said: list[ConsoleMessage] = []
-    page.on("console", lambda message: said.append(message))
+def opened(page: Page, address: str, theme: str) -> list[ConsoleMessage]:
+    """Open a page of accounts and wait until it is drawn; what its console says."""
+    said = heard_in(page, theme)
+    page.goto(address)
+    settle(page)
     return said
 
 
-def assert_no_error(page: Page, said: list[ConsoleMessage]) -> None:
-    assert page.locator("[data-testid=stException]").count() == 0
-    errors = [one for one in said if one.type == "error" and not _EXPECTED_CONSOLE.search(one.location["url"])]
-    assert [(one.text, one.location["url"]) for one in errors] == []
-
-
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@both_themes
 def test_the_overview_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
-    said = heard(page)
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-    page.goto(accounts_hub)
-    settle(page)
+    said = opened(page, accounts_hub, theme)
     figures = answer_of(page, accounts_hub)["total"]["figures"]
     assert metric(page, "$/Mtok") == usd(figures, "usd_per_mtok", 3)
     assert metric(page, "Tokens/J") == f"{figures['tokens_per_joule']['value']:,.3f}"
@@ -119,12 +117,9 @@ def test_the_overview_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub
     assert_no_error(page, said)
 
 
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@both_themes
 def test_the_bill_is_the_api_s_and_its_csv_too(page: Page, accounts_hub: str, theme: str, tmp_path: Path) -> None:
-    said = heard(page)
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-    page.goto(f"{accounts_hub}/cost?by=gpu")
-    settle(page)
+    said = opened(page, f"{accounts_hub}/cost?by=gpu", theme)
     answer = answer_of(page, accounts_hub)
     figures = answer["total"]["figures"]
     for label, name in (("Cost", "cost"), ("Slack", "cost_slack"), ("Idle", "cost_idle"), ("Output", "cost_output"),
@@ -141,12 +136,9 @@ def test_the_bill_is_the_api_s_and_its_csv_too(page: Page, accounts_hub: str, th
     assert_no_error(page, said)
 
 
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@both_themes
 def test_energy_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
-    said = heard(page)
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-    page.goto(f"{accounts_hub}/energy?boundary=site")
-    settle(page)
+    said = opened(page, f"{accounts_hub}/energy?boundary=site", theme)
     figures = answer_of(page, accounts_hub)["total"]["figures"]
     for label, name in (("Energy", "energy_kwh"), ("Idle energy", "energy_idle_kwh"),
                         ("Unallocated energy", "energy_unallocated_kwh")):  # fmt: skip
@@ -161,26 +153,21 @@ def test_energy_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str,
     assert_no_error(page, said)
 
 
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@both_themes
 def test_without_a_grid_provider_the_table_counts_and_it_is_said(page: Page, accounts_hub: str, theme: str) -> None:
-    said = heard(page)
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-    page.goto(f"{accounts_hub}/carbon")
-    settle(page)
+    said = opened(page, f"{accounts_hub}/carbon", theme)
     figures = answer_of(page, accounts_hub)["total"]["figures"]
     assert metric(page, "gCO2e/Mtok") == f"{figures['g_per_mtok']['value']:,.1f}"
     assert metric(page, "CO2e, market") == "–"
+    expect(page.get_by_text("EU27: 213 g/kWh, yearly average of")).to_be_visible()
     expect(page.get_by_text("No hour of this range has a measured grid intensity")).to_be_visible()
     expect(page.get_by_text("No provider forecasts the zones of these fleets")).to_be_visible()
     assert_no_error(page, said)
 
 
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@both_themes
 def test_latency_is_the_api_s_answer_in_each_theme(page: Page, accounts_hub: str, theme: str) -> None:
-    said = heard(page)
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-    page.goto(f"{accounts_hub}/latency")
-    settle(page)
+    said = opened(page, f"{accounts_hub}/latency", theme)
     answer = api(accounts_hub, page.locator("code", has_text="/api/v1/latency?").inner_text())
     whole, held = answer["total"]["whole"]["ttft"], answer["total"]["attainment"]
     assert metric(page, "TTFT p50") == written_ms(whole["p50"]["value"])

@@ -21,6 +21,29 @@ _EXPECTED_CONSOLE = re.compile(r"/_stcore/(health|host-config)$")
 # Pages of accounts, of which the demo without simulation has none.
 _ACCOUNTS = ("", "/", "/cost", "/energy", "/carbon", "/latency")
 
+both_themes = pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+
+
+def heard_in(page: Page, theme: str) -> list[ConsoleMessage]:
+    """What the console of this page will say, in the light or the dark theme."""
+    said: list[ConsoleMessage] = []
+    page.on("console", lambda message: said.append(message))
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    return said
+
+
+def assert_no_error(page: Page, said: list[ConsoleMessage]) -> None:
+    assert page.locator("[data-testid=stException]").count() == 0
+    errors = [one for one in said if one.type == "error" and not _EXPECTED_CONSOLE.search(one.location["url"])]
+    assert [(one.text, one.location["url"]) for one in errors] == []
+
+
+def background(page: Page) -> str:
+    return str(page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor"))
+
+
+BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 23, 22)"}
+
 
 def open_settled(page: Page, url: str) -> None:
     page.goto(url)
@@ -161,14 +184,9 @@ def test_the_facts_that_are_downloaded_are_the_apis(page: Page, hub_address: str
 @pytest.mark.parametrize(
     "path", ["/", "/benchmarks", "/cost", "/energy", "/carbon", "/latency", "/split", "/reports", "/facts", "/health"]
 )
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@both_themes
 def test_each_page_in_each_theme_without_an_error(page: Page, hub_address: str, path: str, theme: str) -> None:
-    said: list[ConsoleMessage] = []
-    page.on("console", lambda message: said.append(message))
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    said = heard_in(page, theme)
     open_settled(page, f"{hub_address}{path}")
-    assert page.locator("[data-testid=stException]").count() == 0
-    background = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
-    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 23, 22)"}[theme]
-    errors = [one for one in said if one.type == "error" and not _EXPECTED_CONSOLE.search(one.location["url"])]
-    assert [(one.text, one.location["url"]) for one in errors] == []
+    assert background(page) == BACKGROUNDS[theme]
+    assert_no_error(page, said)

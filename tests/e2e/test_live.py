@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import ConsoleMessage, Page, expect
+from playwright.sync_api import Page, expect
 
 from collectors.samples import encode
-from tests.e2e.test_dashboard import _EXPECTED_CONSOLE, api, metric
+from tests.e2e.test_dashboard import BACKGROUNDS, api, assert_no_error, background, both_themes, heard_in, metric
 from tests.hub_process import running
 from tests.live_batches import replicas_up_to
 
@@ -61,12 +61,10 @@ def written(fleet: dict[str, Any]) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@both_themes
 def test_the_page_is_the_api_s_answer_in_each_theme(page: Page, own_hub: str, theme: str) -> None:
     send(own_hub)
-    heard: list[ConsoleMessage] = []
-    page.on("console", lambda message: heard.append(message))
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    said = heard_in(page, theme)
     page.goto(f"{own_hub}/live")
     expect(page.get_by_text("is slow: TTFT p50")).to_be_visible(timeout=FIRST_DRAWN_MS)
     page.wait_for_selector(".stPlotlyChart .main-svg")
@@ -78,11 +76,8 @@ def test_the_page_is_the_api_s_answer_in_each_theme(page: Page, own_hub: str, th
     assert (answer["replicas"][0]["replica"], answer["replicas"][0]["state"]) == ("node-7:8002", "slow")
     expect(page.get_by_text("node-7:8002 slow")).to_be_visible()
     expect(page.get_by_text("GPUs without an engine (1)")).to_be_visible()
-    assert page.locator("[data-testid=stException]").count() == 0
-    background = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
-    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 23, 22)"}[theme]
-    errors = [one for one in heard if one.type == "error" and not _EXPECTED_CONSOLE.search(one.location["url"])]
-    assert [(one.text, one.location["url"]) for one in errors] == []
+    assert background(page) == BACKGROUNDS[theme]
+    assert_no_error(page, said)
 
 
 def test_the_page_follows_its_address_and_refreshes_itself(page: Page, own_hub: str) -> None:

@@ -12,7 +12,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 QUARTER = timedelta(minutes=15)
+# So that no quarter hour begins while a test runs of which the provider has only a forecast.
+AHEAD = timedelta(minutes=10)
 
 
 @dataclass
@@ -117,3 +121,9 @@ def grid_server(now: datetime) -> Iterator[Grid]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture
+def grid() -> Iterator[Grid]:
+    with grid_server(datetime.now(UTC) + AHEAD) as server:
+        yield server

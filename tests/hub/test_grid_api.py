@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -19,18 +18,11 @@ from collectors.samples import encode
 from tests.batches import wait_until
 from tests.grid_points import NOW, hour_of
 from tests.hub.asgi import Reply, ask
-from tests.hub.grid_server import Grid, grid_server
+from tests.hub.grid_server import Grid
+from tests.hub.grid_server import grid as grid
 from tests.hub.test_ingest import fresh
 
 SECRET = "planted-key-2187"
-# So that no quarter hour begins while a test runs of which the provider has only a forecast.
-AHEAD = timedelta(minutes=10)
-
-
-@pytest.fixture
-def grid() -> Iterator[Grid]:
-    with grid_server(datetime.now(UTC) + AHEAD) as server:
-        yield server
 
 
 @pytest.fixture

@@ -123,13 +123,21 @@ def test_a_file_and_its_manifest_come_as_they_were_written(hub: Starlette, tmp_p
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["daily/files/../store.duckdb", "daily/files/..%2Fstore.duckdb", "daily/files/%2e%2e/store.duckdb",
-     "../files/x", "daily/files/x.csv", "daily/files/", "other/files/x.csv", "daily/files/.."],
-)  # fmt: skip
-def test_no_other_file_is_given(hub: Starlette, path: str) -> None:
+    ("path", "words"),
+    [
+        ("daily/files/../store.duckdb", "no such route: GET /api/v1/reports/daily/files/../store.duckdb"),
+        ("daily/files/..%2Fstore.duckdb", "no file '..%2Fstore.duckdb' of the scheduled report 'daily'"),
+        ("daily/files/%2e%2e/store.duckdb", "no such route: GET /api/v1/reports/daily/files/%2e%2e/store.duckdb"),
+        ("../files/x", "no file 'x' of the scheduled report '..'"),
+        ("daily/files/x.csv", "no file 'x.csv' of the scheduled report 'daily'"),
+        ("daily/files/", "no such route: GET /api/v1/reports/daily/files/;"),
+        ("other/files/x.csv", "no file 'x.csv' of the scheduled report 'other'"),
+        ("daily/files/..", "no file '..' of the scheduled report 'daily'"),
+    ],
+)
+def test_no_other_file_is_given(hub: Starlette, path: str, words: str) -> None:
     run_now(hub)
-    told(ask(hub, "GET", f"/api/v1/reports/{path}"), 404)
+    assert told(ask(hub, "GET", f"/api/v1/reports/{path}"), 404).startswith(words)
 
 
 def test_an_unknown_schedule_is_told(hub: Starlette) -> None:
@@ -148,7 +156,9 @@ def test_no_web_page_can_start_a_run(hub: Starlette) -> None:
     """A page elsewhere may send a form or plain text without asking first, JSON it may not."""
     for content_type in (None, "text/plain", "application/x-www-form-urlencoded"):
         reply = ask(hub, "POST", "/api/v1/reports/daily/run", body=b"{}", content_type=content_type)
-        told(reply, 415)
+        assert told(reply, 415) == "Content-Type: application/json is accepted"
+    [shown] = ask(hub, "GET", "/api/v1/reports").json()["reports"]
+    assert shown["last_run"] is None
 
 
 def test_reading_needs_a_token_from_elsewhere_and_a_run_is_for_this_machine_only(
@@ -160,8 +170,8 @@ def test_reading_needs_a_token_from_elsewhere_and_a_run_is_for_this_machine_only
         ("/api/v1/report", QUERY), ("/api/v1/reports", {}), (f"/api/v1/reports/daily/files/{yesterday()}", {}),
     ]  # fmt: skip
     for path, query in reads:
-        told(ask(hub, "GET", path, query=query, client=ELSEWHERE), 401)
+        assert told(ask(hub, "GET", path, query=query, client=ELSEWHERE), 401).startswith("a token is needed: ")
         assert ask(hub, "GET", path, query=query, client=ELSEWHERE, token=token).status == 200
-    told(run_now(hub, client=ELSEWHERE, token=token), 403)
+    assert told(run_now(hub, client=ELSEWHERE, token=token), 403).startswith("this is done on the hub's own machine")
     node_token = parts.backend.create_token("rack", "node", None)
     told(ask(hub, "GET", "/api/v1/reports", client=ELSEWHERE, token=node_token), 403)

@@ -137,9 +137,11 @@ def test_a_page_that_is_down_is_told_on_its_node(store: Store, tmp_path: Path) -
     with hub_of(store) as address:
         scraper = scraper_for(tmp_path / "s.duckdb", ScrapedEngine(url=f"http://127.0.0.1:{port}", node="n"))
         scraper.start(address)
-
         name = f"engine 127.0.0.1:{port}"
-        wait_for(lambda: "refused" in nodes_at(address).get("n", {"missing": {}})["missing"].get(name, ""))
+        wait_for(lambda: name in nodes_at(address).get("n", {"missing": {}})["missing"])
+        assert (
+            nodes_at(address)["n"]["missing"][name] == f"down: connection refused; is an engine running on port {port}?"
+        )
         scraper.close()
 
 

@@ -10,15 +10,13 @@ import streamlit as st
 
 from app.answers.carbon import WINDOW_HOURS
 from app.answers.query import AccountQuery
-from app.answers.summary import as_csv
 from app.backend import LocalBackend, served
 from app.dashboard import accounts_charts, carbon_charts
-from app.dashboard.figure_cards import card, period_length, simulated_badge, standing_on
-from app.dashboard.figure_tables import figure_table
+from app.dashboard.account_page import answered, question, table_with_csv
+from app.dashboard.figure_cards import period_length, row_of_cards, standing_on
 from app.dashboard.filters import account_filters, address_of, with_chart_step
-from app.dashboard.formulas import parts_of
-from app.dashboard.waiting import nothing_seen
-from app.formatting import markdown, number, percent
+from app.dashboard.grid_words import grid_now_words
+from app.formatting import basis_said, markdown, number, percent
 
 CARDS = (
     ("g_per_mtok", "g_per_mtok_market", "embodied_g_per_mtok", "sci_g_per_mtok"),
@@ -40,34 +38,26 @@ def page() -> None:
     st.title("Carbon")
     query = account_filters()
     backend = served()
-    figures = tuple(dict.fromkeys((*parts_of((*CARDS[0], *CARDS[1])), *_COLUMNS)))
-    asked = replace(query, by="fleet", figures=figures)
-    answer = backend.summary(asked)
-    if not answer["lines"]:
-        nothing_seen(query)
+    asked = question(query, (*CARDS[0], *CARDS[1]), _COLUMNS)
+    answer = answered(asked)
+    if answer is None:
         return
     found = backend.carbon(query)
-    simulated_badge(answer)
-    _cards(backend, query, answer, found["basis"])
+    trend = backend.series(with_chart_step(replace(query, figures=CARDS[0]), "hour", _TREND_POINTS))
+    for names in CARDS:
+        row_of_cards(names, query, answer, trend)
+    st.caption(markdown(f"{grid_now_words(found['grid_now'])}."))
+    st.caption(markdown(f"{found['basis']}."))
     st.caption(markdown(standing_on(query)))
     _moved(backend, query, found["moved"])
     _clean_and_busy(found, query)
     _ahead(found["ahead"], query)
     _elsewhere(found["elsewhere"])
-    _table(asked, answer)
+    table_with_csv("Carbon by fleet", asked, answer, _COLUMNS, "carbon")
     st.caption(
         f"The same as JSON: causes, hours, forecasts and zones `{address_of(query, 'carbon')}`, figures "
         f"`{address_of(replace(asked, figures=None), 'summary')}`"
     )
-
-
-def _cards(backend: LocalBackend, query: AccountQuery, answer: Answer, basis: str) -> None:
-    trend = backend.series(with_chart_step(replace(query, figures=CARDS[0]), "hour", _TREND_POINTS))["lines"]
-    for names in CARDS:
-        for column, name in zip(st.columns(len(names)), names, strict=True):
-            values = trend[0]["figures"][name]["values"] if trend and name in CARDS[0] else ()
-            card(column, name, query, answer, values)
-    st.caption(markdown(f"{basis}."))
 
 
 def _moved(backend: LocalBackend, query: AccountQuery, moved: Answer) -> None:
@@ -100,7 +90,7 @@ def _clean_and_busy(found: Answer, query: AccountQuery) -> None:
         names = [one["zone"] for one in found["intensity"]]
         zone = st.segmented_control("Zone", names, default=names[0], key="zone") if len(names) > 1 else names[0]
         one = next((one for one in found["intensity"] if one["zone"] == zone), found["intensity"][0])
-        basis, providers = carbon_charts.said_basis(one["basis"]), ", ".join(one["providers"])
+        basis, providers = basis_said(one["basis"]), ", ".join(one["providers"])
         title = f"Grid intensity of {one['zone']}, {basis}, by {providers}"
         figure = carbon_charts.by_weekday_and_hour(one["g_per_kwh"], title, "g/kWh", query.tz)
         st.plotly_chart(figure, key="chart_grid", config=_CHART, alt=title)
@@ -130,7 +120,8 @@ def _ahead(zones: list[Answer], query: AccountQuery) -> None:
         for zone, window in found
     ]
     issued = "; ".join(f"{one['zone']} by {one['provider']}, issued {_clock(one['issued_at'], query)}" for one in zones)
-    st.caption(markdown(f"{'. '.join(said)}. Forecasts: {issued}."))
+    best = ". ".join(said) or f"No forecast reaches over {hours or 2} h"
+    st.caption(markdown(f"{best}. Forecasts: {issued}."))
 
 
 def _clock(text: str, query: AccountQuery) -> str:
@@ -151,14 +142,3 @@ def _elsewhere(rows: list[Answer]) -> None:
     title = f"Operational carbon by yearly averages, {rows[0]['basis']} (own zones in green)"
     figure = carbon_charts.elsewhere([row for row in rows if row["zone"] in chosen], title)
     st.plotly_chart(figure, key="chart_elsewhere", config=_CHART, alt=title)
-
-
-def _table(asked: AccountQuery, answer: Answer) -> None:
-    head, button = st.columns([5, 1], vertical_alignment="bottom")
-    head.subheader("Carbon by fleet")
-    button.download_button(
-        "CSV", lambda: as_csv(answer), file_name="wattmix-carbon-by-fleet.csv", mime="text/csv",
-        icon=":material/download:", on_click="ignore", width="stretch",
-        help=f"Unrounded, the same as {address_of(asked, 'summary')}&format=csv.",
-    )  # fmt: skip
-    figure_table(answer["lines"], _COLUMNS, key="carbon")

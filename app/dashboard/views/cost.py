@@ -9,14 +9,11 @@ import polars as pl
 import streamlit as st
 
 from app.answers.query import AccountQuery
-from app.answers.summary import as_csv
 from app.backend import LocalBackend, served
 from app.dashboard import accounts_charts
-from app.dashboard.figure_cards import card, simulated_badge, standing_on
-from app.dashboard.figure_tables import figure_table
+from app.dashboard.account_page import answered, question, table_with_csv
+from app.dashboard.figure_cards import row_of_cards, standing_on
 from app.dashboard.filters import account_filters, address_of, with_chart_step
-from app.dashboard.formulas import parts_of
-from app.dashboard.waiting import nothing_seen
 from app.formatting import MISSING, markdown
 from app.reference.gpus import display_name
 
@@ -43,17 +40,15 @@ def page() -> None:
     title.title("Cost")
     by = _group(control, backend)
     query = account_filters()
-    figures = tuple(dict.fromkeys((*parts_of((*CARDS[0], *CARDS[1])), *_COLUMNS)))
-    asked = replace(query, by=by, figures=figures)
-    answer = backend.summary(asked)
-    if not answer["lines"]:
-        nothing_seen(query)
+    asked = question(query, (*CARDS[0], *CARDS[1]), _COLUMNS, by)
+    answer = answered(asked)
+    if answer is None:
         return
-    simulated_badge(answer)
-    _cards(query, answer)
+    for names in CARDS:  # without sparklines: the charts below show the same over time
+        row_of_cards(names, query, answer)
     st.caption(markdown(_stands_on(query, answer)))
     _charts(backend, query, answer, by)
-    _table(backend, replace(asked, figures=None), answer)
+    table_with_csv(f"The bill by {_said(by)}", asked, answer, _COLUMNS, "cost", whole=True)
     _hosted(backend.hosted_comparison(query))
     _owning(backend.rent_or_own(query))
     st.caption(f"The same as JSON: `{address_of(replace(asked, figures=None), 'summary')}`")
@@ -67,13 +62,6 @@ def _group(column: Any, backend: LocalBackend) -> str:
         "as a team.",
     )  # fmt: skip
     return chosen
-
-
-def _cards(query: AccountQuery, answer: Answer) -> None:
-    """Without sparklines: the charts below show the same over time."""
-    for names in CARDS:
-        for column, name in zip(st.columns(len(names)), names, strict=True):
-            card(column, name, query, answer)
 
 
 def _stands_on(query: AccountQuery, answer: Answer) -> str:
@@ -102,18 +90,6 @@ def _charts(backend: LocalBackend, query: AccountQuery, answer: Answer, by: str)
 
 def _said(by: str) -> str:
     return {"fleet_model": "fleet and model", "gpu": "GPU"}.get(by, by.removeprefix("label:"))
-
-
-def _table(backend: LocalBackend, asked: AccountQuery, answer: Answer) -> None:
-    """The lines, and all of their figures as CSV."""
-    head, button = st.columns([5, 1], vertical_alignment="bottom")
-    head.subheader(f"The bill by {_said(asked.by)}")
-    button.download_button(
-        "CSV", lambda: as_csv(backend.summary(asked)), file_name=f"wattmix-cost-by-{asked.by.replace(':', '-')}.csv",
-        mime="text/csv", icon=":material/download:", on_click="ignore", width="stretch",
-        help="Every figure of these lines, unrounded, as the address below gives it with `&format=csv`.",
-    )  # fmt: skip
-    figure_table(answer["lines"], _COLUMNS, key="bill")
 
 
 def _hosted(rows: list[Answer]) -> None:

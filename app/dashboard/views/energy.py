@@ -10,15 +10,12 @@ import streamlit as st
 
 from app.accounting.tokens import BASES
 from app.answers.query import BOUNDARIES, AccountQuery
-from app.answers.summary import as_csv
 from app.backend import LocalBackend, served
 from app.dashboard import accounts_charts, energy_charts
-from app.dashboard.figure_cards import card, simulated_badge, standing_on
-from app.dashboard.figure_tables import figure_table
+from app.dashboard.account_page import answered, question, table_with_csv
+from app.dashboard.figure_cards import row_of_cards, standing_on
 from app.dashboard.figure_words import WORDS
 from app.dashboard.filters import account_filters, address_of, with_chart_step
-from app.dashboard.formulas import parts_of
-from app.dashboard.waiting import nothing_seen
 from app.formatting import MISSING, markdown, percent
 
 CARDS = (
@@ -43,26 +40,18 @@ def page() -> None:
     st.title("Energy")
     query = account_filters()
     backend = served()
-    figures = tuple(dict.fromkeys((*parts_of((*CARDS[0], *CARDS[1])), *_COLUMNS, *_WITHIN, *_PER_TOKEN)))
-    asked = replace(query, by="fleet", figures=figures)
-    answer = backend.summary(asked)
-    if not answer["lines"]:
-        nothing_seen(query)
+    asked = question(query, (*CARDS[0], *CARDS[1]), (*_COLUMNS, *_WITHIN, *_PER_TOKEN))
+    answer = answered(asked)
+    if answer is None:
         return
-    simulated_badge(answer)
-    _cards(backend, query, answer)
+    row_of_cards(CARDS[0], query, answer)
+    trend = backend.series(with_chart_step(replace(query, figures=CARDS[1]), "minute", _TREND_POINTS))
+    row_of_cards(CARDS[1], query, answer, trend)
     st.caption(markdown(_stands_on(query, answer)))
     _over_time(backend, query, answer)
     _against_load(backend.power_load(query), answer, query)
-    _table(asked, answer)
-
-
-def _cards(backend: LocalBackend, query: AccountQuery, answer: Answer) -> None:
-    for column, name in zip(st.columns(len(CARDS[0])), CARDS[0], strict=True):
-        card(column, name, query, answer)
-    trend = backend.series(with_chart_step(replace(query, figures=CARDS[1]), "minute", _TREND_POINTS))["lines"]
-    for column, name in zip(st.columns(len(CARDS[1])), CARDS[1], strict=True):
-        card(column, name, query, answer, trend[0]["figures"][name]["values"] if trend else ())
+    table_with_csv("Energy by fleet", asked, answer, _COLUMNS, "energy")
+    st.caption(f"The same as JSON: `{address_of(replace(asked, figures=None), 'summary')}`")
 
 
 def _stands_on(query: AccountQuery, answer: Answer) -> str:
@@ -139,15 +128,3 @@ def _alternatives(figures: Answer) -> None:
 def _without_empty(frame: pl.DataFrame) -> pl.DataFrame:
     """Without a column of reasons that has none."""
     return frame.drop([name for name in ("missing",) if name in frame.columns and frame[name].is_null().all()])
-
-
-def _table(asked: AccountQuery, answer: Answer) -> None:
-    head, button = st.columns([5, 1], vertical_alignment="bottom")
-    head.subheader("Energy by fleet")
-    button.download_button(
-        "CSV", lambda: as_csv(answer), file_name="wattmix-energy-by-fleet.csv", mime="text/csv",
-        icon=":material/download:", on_click="ignore", width="stretch",
-        help=f"Unrounded, the same as {address_of(asked, 'summary')}&format=csv.",
-    )  # fmt: skip
-    figure_table(answer["lines"], _COLUMNS, key="energy")
-    st.caption(f"The same as JSON: `{address_of(replace(asked, figures=None), 'summary')}`")

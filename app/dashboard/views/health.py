@@ -10,7 +10,7 @@ import streamlit as st
 from app.answers.engine_findings import engine_gpus
 from app.answers.findings import duration, place
 from app.backend import served
-from app.formatting import MISSING, markdown, percent
+from app.formatting import MISSING, basis_said, markdown, percent
 from app.reference.gpus import display_name
 
 REFRESH_S = 10
@@ -31,7 +31,7 @@ def _live() -> None:
                 icon=":material/dns:")  # fmt: skip
         if answer["grid"]:
             _findings(answer)
-            _grid(answer["grid"])
+        _grid(answer["grid"])
         return
     if any(node["simulated"] for node in answer["nodes"]):
         st.badge("Some nodes are simulated: they are made up, no GPU stands behind them", icon=":material/science:",
@@ -47,8 +47,7 @@ def _live() -> None:
         )
     st.subheader("GPUs")
     st.dataframe(_gpu_frame(answer["gpus"]), hide_index=True, placeholder=MISSING, column_config=_GPU_COLUMNS)
-    if answer["grid"]:
-        _grid(answer["grid"])
+    _grid(answer["grid"])
     st.caption(
         "Coverage: seconds with a measured energy over seconds the GPU was there, of the last day. Divergence: energy "
         "counter against the integral of power, of the last hour. Lag: age of the newest sample when its batch arrived."
@@ -195,6 +194,8 @@ _GRID_COLUMNS = {
 
 
 def _grid(sources: list[dict[str, Any]]) -> None:
+    if not sources:
+        return
     st.subheader("Grid providers")
     st.dataframe(_grid_frame(sources), hide_index=True, placeholder=MISSING, column_config=_GRID_COLUMNS)
 
@@ -208,7 +209,7 @@ def _grid_frame(sources: list[dict[str, Any]]) -> pl.DataFrame:
             "g/kWh": newest.get("g_per_kwh"),
             "by": newest.get("method"),
             "kind": newest.get("kind"),
-            "basis": newest.get("basis"),
+            "basis": basis_said(newest["basis"]) if newest else None,
             "value ended": _ago(newest.get("age_s")),
             "last answer": _ago(source["answered_age_s"]),
             "instead": source["table"],

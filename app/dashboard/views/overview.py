@@ -12,12 +12,11 @@ import streamlit as st
 from app.answers.query import AccountQuery
 from app.backend import LocalBackend, served
 from app.dashboard import accounts_charts
+from app.dashboard.account_page import answered, question
 from app.dashboard.charts import card_set
-from app.dashboard.figure_cards import card, period_length, simulated_badge, standing_on
+from app.dashboard.figure_cards import period_length, row_of_cards, standing_on
 from app.dashboard.figure_tables import figure_table
 from app.dashboard.filters import account_filters, address_of, with_chart_step
-from app.dashboard.formulas import parts_of
-from app.dashboard.waiting import nothing_seen
 from app.formatting import MISSING, markdown, number, usd
 from app.reference.gpus import display_name
 
@@ -37,25 +36,17 @@ def page() -> None:
     st.title("Overview")
     query = account_filters()
     backend = served()
-    asked = replace(query, by="fleet", figures=tuple(dict.fromkeys((*parts_of(CARDS), *_COLUMNS))))
-    answer = backend.summary(asked)
-    if not answer["lines"]:
-        nothing_seen(query)
+    asked = question(query, CARDS, _COLUMNS)
+    answer = answered(asked)
+    if answer is None:
         return
-    simulated_badge(answer)
-    _cards(backend, query, answer)
+    trend = backend.series(with_chart_step(replace(query, figures=CARDS), "minute", _TREND_POINTS))
+    row_of_cards(CARDS, query, answer, trend)
     st.caption(markdown(standing_on(query)))
     _fleets(backend, query, answer)
     _split(backend.split_today(query), query)
     _idle(backend.idle_gpus(query), query)
     st.caption(f"The same as JSON: `{address_of(replace(asked, figures=None), 'summary')}`")
-
-
-def _cards(backend: LocalBackend, query: AccountQuery, answer: Answer) -> None:
-    trend = backend.series(with_chart_step(replace(query, figures=CARDS), "minute", _TREND_POINTS))
-    lines = trend["lines"]
-    for column, name in zip(st.columns(len(CARDS)), CARDS, strict=True):
-        card(column, name, query, answer, lines[0]["figures"][name]["values"] if lines else ())
 
 
 def _fleets(backend: LocalBackend, query: AccountQuery, answer: Answer) -> None:
