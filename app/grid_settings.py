@@ -10,10 +10,11 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 
 from app.validation import Number, Strict
 from collectors.grid import watttime
-from collectors.grid.http import Http
 from collectors.grid.point import Basis, Kind
-from collectors.grid.provider import Absent, Provider, ProviderSettings, checked_base_url
+from collectors.grid.provider import Absent, Provider, ProviderSettings
 from collectors.grid.registry import PROVIDERS, make_provider
+from collectors.http.address import checked_base_url
+from collectors.http.client import Http
 
 DEFAULT_POLL_S = 900.0
 _MOST_KEY_BYTES = 4096

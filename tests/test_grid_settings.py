@@ -12,9 +12,9 @@ from app.config import Config, load_config
 from app.errors import ConfigError
 from app.grid_settings import GridSettings
 from app.validation import describe
-from collectors.grid.http import Http
 from collectors.grid.provider import Absent
 from collectors.grid.registry import PROVIDERS
+from collectors.http.client import Http
 from tests.conftest import ROOT
 
 SECRET = "planted-key-0815"

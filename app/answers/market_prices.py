@@ -8,7 +8,7 @@ from typing import Any
 
 from app.reference.gpus import same_gpu
 from app.reference.prices import list_prices
-from collectors.grid.problem import SourceProblem
+from collectors.http.problem import SourceProblem
 from collectors.price.point import PricePoint
 from collectors.price.provider import PriceProvider
 from collectors.price.sanity import TablePrice, cautions, refusal, table_price_for

@@ -21,7 +21,7 @@ from app.commands.opening import opened
 from app.config import load_config
 from app.formatting import MISSING, basis_said, number
 from app.hub.grid_feed import read_now
-from collectors.grid.http import Http
+from collectors.http.client import Http
 
 _COLOURS = {"live": "green", "cached": "yellow", "table": "cyan"}
 

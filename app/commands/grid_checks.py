@@ -8,11 +8,11 @@ from datetime import datetime
 from app.commands.checks import Check
 from app.config import Config
 from app.formatting import basis_said
-from collectors.grid.http import Http
-from collectors.grid.problem import SourceProblem
 from collectors.grid.provider import Absent, IntensityAnswer, Provider
 from collectors.grid.registry import PROVIDERS
-from collectors.grid.transport import Bounds
+from collectors.http.client import Http
+from collectors.http.problem import SourceProblem
+from collectors.http.transport import Bounds
 
 # A person waits. What does not answer is left alone, so its other zones cost no time.
 BOUNDS = Bounds(connect_s=5.0, read_s=8.0, total_s=10.0)

@@ -15,8 +15,8 @@ from rich.text import Text
 from app.answers.market_prices import market_prices
 from app.errors import BadParameter
 from app.formatting import MISSING, usd
-from collectors.grid.http import Http
-from collectors.grid.transport import Bounds
+from collectors.http.client import Http
+from collectors.http.transport import Bounds
 from collectors.price import runpod, vast
 from collectors.price.provider import PriceProvider
 from collectors.price.runpod import RunPod

@@ -14,9 +14,9 @@ from app.store.database import Store
 from app.store.grid import append_points
 from app.store.grid_states import GridState, read_states, write_state
 from collectors.grid import csv_file
-from collectors.grid.http import Http
-from collectors.grid.problem import OF_THE_TIME, SourceProblem
 from collectors.grid.provider import Absent, IntensityAnswer, Provider
+from collectors.http.client import Http
+from collectors.http.problem import OF_THE_TIME, SourceProblem
 
 log = logging.getLogger("wattmix.grid")
 

@@ -13,8 +13,8 @@ from app.config import Config
 from app.hub.grid_feed import GridFeed, Job, feeds_of
 from app.store.database import Store
 from app.store.grid_states import write_state
-from collectors.grid.http import Http
-from collectors.grid.problem import SourceProblem
+from collectors.http.client import Http
+from collectors.http.problem import SourceProblem
 
 log = logging.getLogger("wattmix.grid")
 

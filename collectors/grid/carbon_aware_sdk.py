@@ -5,27 +5,20 @@ So whether its numbers are average or marginal must be told in the settings; its
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
-from collectors.grid.fields import a_list, an_object, check_same, moment, moment_or_none
-from collectors.grid.http import Ask, Http
+from collectors.grid.http_provider import DAY_S, HOUR_S, HttpProvider
 from collectors.grid.point import FORECAST, Basis, IntensityPoint, Kind, judged
-from collectors.grid.problem import UnusableAnswer
-from collectors.grid.provider import (
-    DAY_S,
-    HOUR_S,
-    Capability,
-    IntensityAnswer,
-    ask_for,
-    checked_base_url,
-    history_of,
-    newest_of,
-)
-from collectors.grid.series import chunks, tidy
+from collectors.grid.provider import IntensityAnswer, newest_of
+from collectors.grid.series import tidy
+from collectors.http.client import Http
+from collectors.http.fields import a_list, an_object, check_same, moment, moment_or_none
+from collectors.http.problem import UnusableAnswer
 
 NAME = "carbon_aware_sdk"
 _LONGEST = timedelta(days=10)
@@ -35,12 +28,10 @@ _LONGEST_DURATION = timedelta(days=1)
 _TIME_SPAN = re.compile(r"(?:(\d{1,3})\.)?(\d{1,2}):(\d{2}):(\d{2})(?:\.\d{1,7})?")
 
 
-class CarbonAwareSdk:
+class CarbonAwareSdk(HttpProvider):
     """zones: a zone of ours -> a location of the SDK such as eastus; a name without an entry is the same there."""
 
     name = NAME
-    needs_key = False
-    capabilities: frozenset[Capability] = frozenset({"latest", "history", "forecast"})
 
     def __init__(
         self,
@@ -51,11 +42,9 @@ class CarbonAwareSdk:
         basis: Basis = "provider",
         zones: Mapping[str, str] | None = None,
     ) -> None:
-        self._http = http
-        self._base_url = checked_base_url(base_url)
-        self._zones = dict(zones or {})
-        self.kind: Kind = kind
-        self.basis: Basis = basis
+        super().__init__(http, base_url=base_url, zones=zones)
+        self._kind: Kind = kind
+        self._basis: Basis = basis
 
     def latest(self, zone: str) -> IntensityAnswer:
         now = self._http.utc_now()
@@ -68,80 +57,87 @@ class CarbonAwareSdk:
         def get(since: datetime, until: datetime) -> IntensityAnswer:
             return self._emissions(zone, since, until, "history")
 
-        return history_of(chunks(start, end, _LONGEST), get, provider=self.name, zone=zone)
+        return self._pieces(zone, start, end, _LONGEST, get)
 
     def forecast(self, zone: str) -> IntensityAnswer:
-        location = self._location(zone)
-        ask = self._ask("/emissions/forecasts/current", f"zone {zone}, forecast", {"location": location}, HOUR_S)
-        return ask_for(self._http, ask, partial(self._read_forecasts, zone=zone, location=location))
+        path, params = "/emissions/forecasts/current", {"location": self._theirs(zone)}
+        return self._get(zone, path, "forecast", params, read_forecasts, stale_s=HOUR_S)
 
     def _emissions(self, zone: str, start: datetime, end: datetime, what: str) -> IntensityAnswer:
-        location = self._location(zone)
-        params = {"location": location, "time": _written(start), "toTime": _written(end)}
-        ask = self._ask("/emissions/bylocation", f"zone {zone}, {what}", params, DAY_S)
-        return ask_for(self._http, ask, partial(self._read_emissions, zone=zone, location=location))
+        params = {"location": self._theirs(zone), "time": _written(start), "toTime": _written(end)}
+        return self._get(zone, "/emissions/bylocation", what, params, read_emissions)
 
-    def _ask(self, path: str, about: str, params: Mapping[str, str], stale_s: float) -> Ask:
-        return Ask(self.name, self._base_url, path, about, params, fresh_s=_FRESH_S, stale_s=stale_s)
+    def _get(
+        self,
+        zone: str,
+        path: str,
+        what: str,
+        params: Mapping[str, str],
+        read: Callable[..., tuple[IntensityPoint, ...]],
+        stale_s: float = DAY_S,
+    ) -> IntensityAnswer:
+        def read_answer(data: Any, fetched_at: datetime) -> IntensityAnswer:
+            of = Of(zone, params["location"], fetched_at, self._basis, self._kind)
+            return IntensityAnswer(read(data, of))
 
-    def _location(self, zone: str) -> str:
-        return self._zones.get(zone, zone)
-
-    def _read_emissions(self, data: Any, fetched_at: datetime, *, zone: str, location: str) -> IntensityAnswer:
-        return IntensityAnswer(
-            read_emissions(data, zone=zone, location=location, fetched_at=fetched_at, basis=self.basis, kind=self.kind)
-        )
-
-    def _read_forecasts(self, data: Any, fetched_at: datetime, *, zone: str, location: str) -> IntensityAnswer:
-        return IntensityAnswer(
-            read_forecasts(data, zone=zone, location=location, fetched_at=fetched_at, basis=self.basis, kind=self.kind)
-        )
+        return self._asked(path, f"zone {zone}, {what}", params, read_answer, fresh_s=_FRESH_S, stale_s=stale_s)
 
 
-def read_emissions(
-    data: Any, *, zone: str, location: str, fetched_at: datetime, basis: Basis, kind: Kind
-) -> tuple[IntensityPoint, ...]:
+@dataclass(frozen=True)
+class Of:
+    """What the points of an answer have in common. location: what was asked for."""
+
+    zone: str
+    location: str
+    fetched_at: datetime
+    basis: Basis
+    kind: Kind
+
+
+def read_emissions(data: Any, of: Of) -> tuple[IntensityPoint, ...]:
     """The rows of `/emissions/bylocation`. Raises UnusableAnswer."""
     points = []
     for entry in a_list(data, "the answer"):
         row = an_object(entry, "a row")
-        check_same(row.get("location"), location, "location")
-        value, reason = judged(row.get("rating"))
-        start = moment(row.get("time"), "`time`")
-        points.append(
-            IntensityPoint(
-                zone=zone, start=start, end=start + duration_of(row.get("duration")), g_per_kwh=value, basis=basis,
-                kind=kind, estimated=False, estimation_method=None, is_forecast=False, provider=NAME,
-                fetched_at=fetched_at, reason=reason,
-            )
-        )  # fmt: skip
-    return tidy(points)
+        check_same(row.get("location"), of.location, "location")
+        points.append(_point(row, "time", "rating", of))
+    return _some(points, "the answer")
 
 
-def read_forecasts(
-    data: Any, *, zone: str, location: str, fetched_at: datetime, basis: Basis, kind: Kind
-) -> tuple[IntensityPoint, ...]:
+def read_forecasts(data: Any, of: Of) -> tuple[IntensityPoint, ...]:
     """The points of `/emissions/forecasts/current`. Raises UnusableAnswer."""
     points = []
     for entry in a_list(data, "the answer"):
         forecast = an_object(entry, "a forecast")
-        check_same(forecast.get("location"), location, "location")
+        check_same(forecast.get("location"), of.location, "location")
         issued_at = moment_or_none(forecast.get("generatedAt"), "`generatedAt`")
         for one in a_list(forecast.get("forecastData"), "`forecastData`"):
             row = an_object(one, "a row of `forecastData`")
-            check_same(row.get("location", location), location, "location")
-            value, reason = judged(row.get("value"))
-            start = moment(row.get("timestamp"), "`timestamp`")
+            check_same(row.get("location", of.location), of.location, "location")
+            point = _point(row, "timestamp", "value", of)
             points.append(
-                IntensityPoint(
-                    zone=zone, start=start, end=start + duration_of(row.get("duration")), g_per_kwh=value, basis=basis,
-                    kind=kind, estimated=True, estimation_method=FORECAST, is_forecast=True, provider=NAME,
-                    fetched_at=fetched_at, issued_at=issued_at, reason=reason,
+                dataclasses.replace(
+                    point, estimated=True, estimation_method=FORECAST, is_forecast=True, issued_at=issued_at
                 )
-            )  # fmt: skip
+            )
+    return _some(points, "`forecastData`")
+
+
+def _some(points: list[IntensityPoint], what: str) -> tuple[IntensityPoint, ...]:
     if not points:
-        raise UnusableAnswer("`forecastData` is empty", "empty")
+        raise UnusableAnswer(f"{what} is empty", "empty")
     return tidy(points)
+
+
+def _point(row: Mapping[str, Any], time: str, rating: str, of: Of) -> IntensityPoint:
+    """time, rating: how the row calls them."""
+    value, reason = judged(row.get(rating))
+    start = moment(row.get(time), f"`{time}`")
+    return IntensityPoint(
+        zone=of.zone, start=start, end=start + duration_of(row.get("duration")), g_per_kwh=value, basis=of.basis,
+        kind=of.kind, estimated=False, estimation_method=None, is_forecast=False, provider=NAME,
+        fetched_at=of.fetched_at, reason=reason,
+    )  # fmt: skip
 
 
 def duration_of(value: object) -> timedelta:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import cast, get_args
 
 from collectors.grid.point import MAX_G_PER_KWH, Basis, IntensityPoint, Kind
-from collectors.grid.problem import SourceProblem
 from collectors.grid.provider import Capability, IntensityAnswer, history_of, newest_of, unknown_zone
 from collectors.grid.series import chunks
+from collectors.http.problem import SourceProblem
 
 NAME = "csv_file"
 COLUMNS = ("zone", "start", "end", "g_per_kwh", "basis")
@@ -33,9 +33,6 @@ class CsvFile:
     """path: read again whenever the file has changed. zones: a zone of ours -> the file's; most are the same."""
 
     name = NAME
-    needs_key = False
-    basis: Basis | None = None
-    kind: Kind | None = None
     capabilities: frozenset[Capability] = frozenset({"latest", "history"})
 
     def __init__(

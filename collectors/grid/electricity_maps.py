@@ -10,23 +10,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from collectors.grid.access import HeaderKey
-from collectors.grid.electricity_maps_answer import read_intensity
-from collectors.grid.http import Ask, Http
-from collectors.grid.point import Basis, Kind
-from collectors.grid.provider import (
-    DAY_S,
-    QUARTER_S,
-    Capability,
-    IntensityAnswer,
-    ask_for,
-    checked_base_url,
-    history_of,
-    unknown_zone,
-)
-from collectors.grid.series import chunks, newest
+from collectors.grid.electricity_maps_answer import NAME, read_intensity
+from collectors.grid.http_provider import QUARTER_S, HttpProvider, latest_of
+from collectors.grid.point import Basis
+from collectors.grid.provider import IntensityAnswer, unknown_zone
+from collectors.http.access import HeaderKey
+from collectors.http.client import Http
 
-NAME = "electricity_maps"
 BASE_URL = "https://api.electricitymaps.com/v4"
 HEADER = "auth-token"
 _LONGEST = timedelta(days=10)
@@ -39,30 +29,24 @@ _IN_PARTS = {
 }  # fmt: skip
 
 
-class ElectricityMaps:
+class ElectricityMaps(HttpProvider):
     """zones: a zone of ours -> the provider's; a name without an entry is the same there. basis: what is asked for."""
 
     name = NAME
-    needs_key = True
-    kind: Kind = "average"
-    capabilities: frozenset[Capability] = frozenset({"latest", "history", "forecast"})
 
     def __init__(
         self,
         http: Http,
         key: str,
         *,
-        base_url: str = BASE_URL,
+        base_url: str,
         zones: Mapping[str, str] | None = None,
         basis: Basis = "lifecycle",
     ) -> None:
         if basis not in ("lifecycle", "direct"):
             raise ValueError("basis is lifecycle or direct")
-        self._http = http
-        self._base_url = checked_base_url(base_url)
-        self._access = HeaderKey(HEADER, key)
-        self._zones = dict(zones or {})
-        self.basis: Basis = basis
+        super().__init__(http, base_url=base_url, zones=zones, access=HeaderKey(HEADER, key))
+        self._basis: Basis = basis
 
     def latest(self, zone: str) -> IntensityAnswer:
         return self._get(zone, "latest", {}, latest=True)
@@ -76,31 +60,30 @@ class ElectricityMaps:
                 return self._get(zone, "history", {})
             return self._get(zone, "past-range", {"start": _written(since), "end": _written(until)})
 
-        return history_of(chunks(start, end, _LONGEST), get, provider=self.name, zone=zone)
+        return self._pieces(zone, start, end, _LONGEST, get)
 
     def forecast(self, zone: str) -> IntensityAnswer:
         return self._get(zone, "forecast", {"horizonHours": "24"})
 
     def _get(self, zone: str, what: str, more: Mapping[str, str], *, latest: bool = False) -> IntensityAnswer:
-        theirs = self._zones.get(zone, zone).strip()
+        theirs = self._theirs(zone)
         if not theirs or theirs.upper() in _IN_PARTS:
             parts = _IN_PARTS.get(theirs.upper(), "a zone such as DE")
             accepted = f"it has no live data as a whole: use {parts}, and map it in `zones`"
             raise unknown_zone(self.name, zone, accepted)
         params = {
             # Without this a place that is not found is taken from the address of who asks.
-            "zone": theirs, "disableCallerLookup": "true", "emissionFactorType": self.basis, **more,
+            "zone": theirs, "disableCallerLookup": "true", "emissionFactorType": self._basis, **more,
         }  # fmt: skip
-        ask = Ask(
-            self.name, self._base_url, f"/carbon-intensity/{what}", f"zone {zone}, {what}", params,
-            access=self._access, fresh_s=QUARTER_S, stale_s=DAY_S,
+        read = partial(_read, zone=zone, theirs=theirs, basis=self._basis)
+        return self._asked(
+            f"/carbon-intensity/{what}", f"zone {zone}, {what}", params, latest_of(read) if latest else read,
+            fresh_s=QUARTER_S,
         )  # fmt: skip
-        return ask_for(self._http, ask, partial(_read, zone=zone, theirs=theirs, basis=self.basis, latest=latest))
 
 
-def _read(data: Any, fetched_at: datetime, *, zone: str, theirs: str, basis: Basis, latest: bool) -> IntensityAnswer:
-    points = read_intensity(data, zone=zone, theirs=theirs, basis=basis, fetched_at=fetched_at)
-    return IntensityAnswer((newest(points, fetched_at),) if latest else points)
+def _read(data: Any, fetched_at: datetime, *, zone: str, theirs: str, basis: Basis) -> IntensityAnswer:
+    return IntensityAnswer(read_intensity(data, zone=zone, theirs=theirs, basis=basis, fetched_at=fetched_at))
 
 
 def _written(instant: datetime) -> str:

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from collectors.grid.fields import a_list, an_object, check_grams_per_kwh, check_same, moment, moment_or_none, text
 from collectors.grid.point import FORECAST, Basis, IntensityPoint, judged
-from collectors.grid.problem import UnusableAnswer
 from collectors.grid.series import step_of, tidy
-from collectors.grid.status import printable
+from collectors.http.fields import a_list, an_object, check_same, moment, moment_or_none, text
+from collectors.http.problem import UnusableAnswer
+from collectors.http.status import printable
 
 NAME = "electricity_maps"
 _LISTS = ("history", "data", "forecast")
 _HOUR = timedelta(hours=1)
+# What g/kWh is called, in lower case and without spaces.
+_GRAMS_PER_KWH = frozenset({"gco2eq/kwh", "gco2e/kwh", "gco2/kwh", "g/kwh", "gco₂eq/kwh", "gco₂/kwh"})
 _LENGTHS = {
     "5_minutes": timedelta(minutes=5), "15_minutes": timedelta(minutes=15), "hourly": _HOUR, "daily": timedelta(days=1),
 }  # fmt: skip
@@ -84,8 +86,10 @@ def _rows(answer: Mapping[str, Any]) -> tuple[str | None, list[Mapping[str, Any]
 def _check_units(answer: Mapping[str, Any]) -> None:
     units = answer.get("units")
     for unit in (answer.get("unit"), units.get("carbonIntensity") if isinstance(units, dict) else units):
-        if unit is not None:
-            check_grams_per_kwh(unit, "the unit")
+        if unit is None:
+            continue
+        if not isinstance(unit, str) or unit.replace(" ", "").lower() not in _GRAMS_PER_KWH:
+            raise UnusableAnswer(f"the unit is {str(unit)[:60]!r}; gCO2eq/kWh is read")
 
 
 def _basis(row: Mapping[str, Any], answer: Mapping[str, Any], asked: Basis) -> Basis:

@@ -13,22 +13,12 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from collectors.grid.fields import a_list, an_object, epoch
-from collectors.grid.http import Ask, Http
-from collectors.grid.point import FORECAST, Basis, IntensityPoint, Kind, judged
-from collectors.grid.problem import SourceProblem, UnusableAnswer
-from collectors.grid.provider import (
-    DAY_S,
-    QUARTER_S,
-    Capability,
-    IntensityAnswer,
-    ask_for,
-    checked_base_url,
-    history_of,
-    newest_of,
-    unknown_zone,
-)
-from collectors.grid.series import chunks, step_of, tidy
+from collectors.grid.http_provider import QUARTER_S, HttpProvider
+from collectors.grid.point import FORECAST, IntensityPoint, judged
+from collectors.grid.provider import IntensityAnswer, newest_of, unknown_zone
+from collectors.grid.series import step_of, tidy
+from collectors.http.fields import a_list, an_object, epoch
+from collectors.http.problem import SourceProblem, UnusableAnswer
 
 NAME = "energy_charts"
 BASE_URL = "https://api.energy-charts.info"
@@ -38,19 +28,10 @@ _COUNTRY = re.compile(r"[a-z]{2,3}")
 _ZONES = "use a country's code such as DE, and map other names in `zones`"
 
 
-class EnergyCharts:
+class EnergyCharts(HttpProvider):
     """zones: a zone of ours -> a country's code; a code of two or three letters needs no entry."""
 
     name = NAME
-    needs_key = False
-    basis: Basis = "provider"
-    kind: Kind = "average"
-    capabilities: frozenset[Capability] = frozenset({"latest", "history", "forecast"})
-
-    def __init__(self, http: Http, *, base_url: str = BASE_URL, zones: Mapping[str, str] | None = None) -> None:
-        self._http = http
-        self._base_url = checked_base_url(base_url)
-        self._zones = dict(zones or {})
 
     def latest(self, zone: str) -> IntensityAnswer:
         return newest_of(self._get(zone, {}), self._http.utc_now(), provider=self.name, zone=zone)
@@ -60,7 +41,7 @@ class EnergyCharts:
             # A local day is never more than a day from the UTC day of the same name.
             return self._get(zone, {"start": _day(since - _DAY), "end": _day(until + _DAY)})
 
-        return history_of(chunks(start, end, _LONGEST), get, provider=self.name, zone=zone)
+        return self._pieces(zone, start, end, _LONGEST, get)
 
     def forecast(self, zone: str) -> IntensityAnswer:
         answer, now = self._get(zone, {}), self._http.utc_now()
@@ -72,20 +53,18 @@ class EnergyCharts:
         return dataclasses.replace(answer, points=ahead)
 
     def _get(self, zone: str, days: Mapping[str, str]) -> IntensityAnswer:
-        country = self._zones.get(zone, zone).strip().lower()
+        country = self._theirs(zone).lower()
         if not _COUNTRY.fullmatch(country):
             raise unknown_zone(self.name, zone, _ZONES)
         about = f"zone {zone}, {'history' if days else 'today'}"
-        ask = Ask(
-            self.name, self._base_url, "/co2eq", about, {"country": country, **days}, fresh_s=QUARTER_S, stale_s=DAY_S
-        )
-        return ask_for(self._http, ask, partial(read_co2eq, zone=zone))
+        params = {"country": country, **days}
+        return self._asked("/co2eq", about, params, partial(read_co2eq, zone=zone), fresh_s=QUARTER_S)
 
 
 def read_co2eq(data: Any, fetched_at: datetime, *, zone: str) -> IntensityAnswer:
     """The quarter hours of an answer: measured, else forecast, else a gap. Raises UnusableAnswer."""
     answer = an_object(data, "the answer")
-    starts = read_starts(answer)
+    starts = _starts(answer)
     measured = _column(answer, "co2eq", len(starts))
     forecast = _column(answer, "co2eq_forecast", len(starts))
     step = step_of(starts, _QUARTER_HOUR)
@@ -102,10 +81,10 @@ def read_co2eq(data: Any, fetched_at: datetime, *, zone: str) -> IntensityAnswer
                 provider=NAME, fetched_at=fetched_at, reason=reason,
             )
         )  # fmt: skip
-    return IntensityAnswer(tidy(points), notes=deprecation(answer))
+    return IntensityAnswer(tidy(points), notes=_deprecation(answer))
 
 
-def read_starts(answer: Mapping[str, Any]) -> list[datetime]:
+def _starts(answer: Mapping[str, Any]) -> list[datetime]:
     """`unix_seconds` as times. Raises UnusableAnswer."""
     starts = [epoch(second, "`unix_seconds`") for second in a_list(answer.get("unix_seconds"), "`unix_seconds`")]
     if not starts:
@@ -113,7 +92,7 @@ def read_starts(answer: Mapping[str, Any]) -> list[datetime]:
     return starts
 
 
-def deprecation(answer: Mapping[str, Any]) -> tuple[str, ...]:
+def _deprecation(answer: Mapping[str, Any]) -> tuple[str, ...]:
     return ("the provider marks this interface as deprecated",) if answer.get("deprecated") is True else ()
 
 

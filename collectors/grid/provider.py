@@ -7,18 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
-from urllib.parse import urlsplit
+from typing import Literal, Protocol
 
 from pydantic import SecretStr
 
-from collectors.grid.http import Ask, Http
 from collectors.grid.point import Basis, IntensityPoint, Kind
-from collectors.grid.problem import SourceProblem, UnusableAnswer
 from collectors.grid.series import newest, tidy
+from collectors.http.problem import SourceProblem, UnusableAnswer
 
 Capability = Literal["latest", "history", "forecast"]
-QUARTER_S, HOUR_S, DAY_S = 900.0, 3600.0, 86_400.0
 
 
 @dataclass(frozen=True)
@@ -36,19 +33,13 @@ class IntensityAnswer:
 
 
 class Provider(Protocol):
-    """needs_key: makes sense only with a key. basis, kind: of its points; None where each point tells its own.
+    """Each method raises SourceProblem; `history` gives the points that start in [start, end).
 
-    Each method raises SourceProblem; `history` gives the points that start in [start, end), ValueError for no range.
+    A range that is none is a ValueError.
     """
 
     @property
     def name(self) -> str: ...
-    @property
-    def needs_key(self) -> bool: ...
-    @property
-    def basis(self) -> Basis | None: ...
-    @property
-    def kind(self) -> Kind | None: ...
     @property
     def capabilities(self) -> frozenset[Capability]: ...
 
@@ -85,32 +76,10 @@ class Absent:
     reason: str
 
 
-def checked_base_url(url: str) -> str:
-    """`url` without a slash at its end. Raises ValueError, without the address, for what is none."""
-    accepted = "base_url is http(s)://host[:port][/path], without user, password, query or fragment"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ValueError(accepted) from None
-    plain = url.isascii() and url.isprintable() and " " not in url
-    if not plain or parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError(accepted)
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise ValueError(accepted)
-    return url.rstrip("/")
-
-
 def unknown_zone(provider: str, zone: str, accepted: str) -> SourceProblem:
     return SourceProblem(
         "not_found", "not a zone of this provider", provider=provider, where=f"zone {zone}", advice=accepted
     )
-
-
-def ask_for(http: Http, ask: Ask, read: Callable[[Any, datetime], IntensityAnswer]) -> IntensityAnswer:
-    """What `read` makes of the answer, with its age and the problem, if any. Raises SourceProblem."""
-    fetched = http.get(ask, read)
-    return dataclasses.replace(fetched.value, age_s=fetched.age_s, problem=fetched.problem)
 
 
 def newest_of(answer: IntensityAnswer, now: datetime, *, provider: str, zone: str) -> IntensityAnswer:

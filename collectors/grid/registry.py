@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from collectors.grid import carbon_aware_sdk, csv_file, electricity_maps, energy_charts, uk_carbon_intensity, watttime
-from collectors.grid.http import Http
 from collectors.grid.provider import Absent, Provider, ProviderSettings
+from collectors.http.client import Http
 
 
 @dataclass(frozen=True)
 class KnownProvider:
-    """title, attribution: for a person. base_url: None where only the settings can tell it."""
+    """title, attribution: for a person."""
 
     name: str
     title: str
     attribution: str
-    base_url: str | None
     make: Callable[[ProviderSettings, Http], Provider | Absent]
 
 
@@ -29,14 +28,10 @@ def make_provider(settings: ProviderSettings, http: Http) -> Provider | Absent:
     return known.make(settings, http)
 
 
-def _uk(settings: ProviderSettings, http: Http) -> Provider | Absent:
-    base_url = settings.base_url or uk_carbon_intensity.BASE_URL
-    return uk_carbon_intensity.UkCarbonIntensity(http, base_url=base_url, zones=settings.zones)
-
-
-def _energy_charts(settings: ProviderSettings, http: Http) -> Provider | Absent:
-    base_url = settings.base_url or energy_charts.BASE_URL
-    return energy_charts.EnergyCharts(http, base_url=base_url, zones=settings.zones)
+def _without_key(
+    provider: Callable[..., Provider], default: str
+) -> Callable[[ProviderSettings, Http], Provider | Absent]:
+    return lambda settings, http: provider(http, base_url=settings.base_url or default, zones=settings.zones)
 
 
 def _electricity_maps(settings: ProviderSettings, http: Http) -> Provider | Absent:
@@ -82,21 +77,22 @@ PROVIDERS: Mapping[str, KnownProvider] = {
     for known in (
         KnownProvider(
             uk_carbon_intensity.NAME, "UK Carbon Intensity", "NESO Carbon Intensity API, CC BY 4.0",
-            uk_carbon_intensity.BASE_URL, _uk,
+            _without_key(uk_carbon_intensity.UkCarbonIntensity, uk_carbon_intensity.BASE_URL),
         ),
         KnownProvider(
             energy_charts.NAME, "Energy-Charts", "Energy-Charts, Fraunhofer ISE; prices by the licence in the answer",
-            energy_charts.BASE_URL, _energy_charts,
+            _without_key(energy_charts.EnergyCharts, energy_charts.BASE_URL),
         ),
         KnownProvider(
-            electricity_maps.NAME, "Electricity Maps", "Electricity Maps; its free plan is for non-commercial use",
-            electricity_maps.BASE_URL, _electricity_maps,
+            electricity_maps.ElectricityMaps.name, "Electricity Maps",
+            "Electricity Maps; its free plan is for non-commercial use",
+            _electricity_maps,
         ),
-        KnownProvider(watttime.NAME, "WattTime", "WattTime, by the terms of the account", watttime.BASE_URL, _watttime),
+        KnownProvider(watttime.NAME, "WattTime", "WattTime, by the terms of the account", _watttime),
         KnownProvider(
-            carbon_aware_sdk.NAME, "Carbon Aware SDK", "your own Carbon Aware SDK, and the source behind it", None,
+            carbon_aware_sdk.NAME, "Carbon Aware SDK", "your own Carbon Aware SDK, and the source behind it",
             _carbon_aware_sdk,
         ),
-        KnownProvider(csv_file.NAME, "CSV file", "your own file", None, _csv_file),
+        KnownProvider(csv_file.NAME, "CSV file", "your own file", _csv_file),
     )
 }  # fmt: skip

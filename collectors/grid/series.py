@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from collectors.grid.point import IntensityPoint
-from collectors.grid.problem import UnusableAnswer
+from collectors.http.problem import UnusableAnswer
 
 # An answer about "now" that is older than this is not about now.
 MAX_LATEST_AGE = timedelta(hours=24)
@@ -50,13 +50,14 @@ def _tidy(points: Iterable[IntensityPoint], start: datetime | None, end: datetim
 def newest(points: Iterable[IntensityPoint], now: datetime) -> IntensityPoint:
     """What is best known about now: the value that covers it, else the last value before, else the last gap.
 
+    Of an average and a marginal value that both do, the average.
+
     Raises UnusableAnswer where there is nothing up to now, or only what is older than a day.
     """
     begun = [point for point in tidy(points) if point.start <= now]
     if not begun:
         raise UnusableAnswer("the answer holds nothing up to now", "empty")
-    with_value = [point for point in begun if point.g_per_kwh is not None]
-    best = with_value[-1] if with_value else begun[-1]
+    best = sorted(begun, key=lambda point: (point.g_per_kwh is not None, point.end > now, point.kind == "average"))[-1]
     if now - best.end > MAX_LATEST_AGE:
         raise UnusableAnswer(f"the newest value ends {best.end:%Y-%m-%d %H:%M}Z, more than a day ago", "no_recent_data")
     return best

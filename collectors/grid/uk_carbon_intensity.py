@@ -12,21 +12,12 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from collectors.grid.fields import a_list, an_object, moment
-from collectors.grid.http import Ask, Http
-from collectors.grid.point import FORECAST, Basis, IntensityPoint, Kind, judged
-from collectors.grid.problem import UnusableAnswer
-from collectors.grid.provider import (
-    DAY_S,
-    QUARTER_S,
-    Capability,
-    IntensityAnswer,
-    ask_for,
-    checked_base_url,
-    history_of,
-    unknown_zone,
-)
-from collectors.grid.series import chunks, newest, tidy
+from collectors.grid.http_provider import QUARTER_S, HttpProvider, latest_of
+from collectors.grid.point import FORECAST, IntensityPoint, judged
+from collectors.grid.provider import IntensityAnswer, unknown_zone
+from collectors.grid.series import tidy
+from collectors.http.fields import a_list, an_object, moment
+from collectors.http.problem import UnusableAnswer
 
 NAME = "uk_carbon_intensity"
 BASE_URL = "https://api.carbonintensity.org.uk"
@@ -38,19 +29,10 @@ _POSTCODE = re.compile(r"[A-Z]{1,2}[0-9][A-Z0-9]?")
 _ZONES = "use GB, a region's number 1 to 17, or the first part of a postcode such as SW1, and map it in `zones`"
 
 
-class UkCarbonIntensity:
+class UkCarbonIntensity(HttpProvider):
     """zones: a zone of ours -> GB, a region's number, or an outward postcode."""
 
     name = NAME
-    needs_key = False
-    basis: Basis = "direct"
-    kind: Kind = "average"
-    capabilities: frozenset[Capability] = frozenset({"latest", "history", "forecast"})
-
-    def __init__(self, http: Http, *, base_url: str = BASE_URL, zones: Mapping[str, str] | None = None) -> None:
-        self._http = http
-        self._base_url = checked_base_url(base_url)
-        self._zones = dict(zones or {})
 
     def latest(self, zone: str) -> IntensityAnswer:
         place = self._place(zone)
@@ -64,15 +46,15 @@ class UkCarbonIntensity:
             path = _with_place(f"/intensity/{_slot(since)}/{_written(until)}", place)
             return self._get(zone, place, path, "history")
 
-        return history_of(chunks(start, end, _LONGEST), get, provider=self.name, zone=zone)
+        return self._pieces(zone, start, end, _LONGEST, get)
 
     def forecast(self, zone: str) -> IntensityAnswer:
         place = self._place(zone)
         return self._get(zone, place, _with_place(f"/intensity/{_slot(self._http.utc_now())}/fw48h", place), "forecast")
 
     def _get(self, zone: str, place: str, path: str, what: str, *, latest: bool = False) -> IntensityAnswer:
-        ask = Ask(self.name, self._base_url, path, f"zone {zone}, {what}", fresh_s=QUARTER_S, stale_s=DAY_S)
-        return ask_for(self._http, ask, partial(_read, zone=zone, place=place, latest=latest))
+        read = partial(_read, zone=zone, place=place)
+        return self._asked(path, f"zone {zone}, {what}", {}, latest_of(read) if latest else read, fresh_s=QUARTER_S)
 
     def _place(self, zone: str) -> str:
         place = self._zones.get(zone, zone if zone == NATIONAL else "").strip().upper()
@@ -82,9 +64,8 @@ class UkCarbonIntensity:
         return str(int(place)) if is_region else place
 
 
-def _read(data: Any, fetched_at: datetime, *, zone: str, place: str, latest: bool) -> IntensityAnswer:
-    points = read_intensity(data, zone=zone, fetched_at=fetched_at, place=place)
-    return IntensityAnswer((newest(points, fetched_at),) if latest else points)
+def _read(data: Any, fetched_at: datetime, *, zone: str, place: str) -> IntensityAnswer:
+    return IntensityAnswer(read_intensity(data, zone=zone, fetched_at=fetched_at, place=place))
 
 
 def read_intensity(data: Any, *, zone: str, fetched_at: datetime, place: str = NATIONAL) -> tuple[IntensityPoint, ...]:

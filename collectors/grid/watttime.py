@@ -11,22 +11,16 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from collectors.grid.fields import a_list, an_object, check_same, moment, moment_or_none, text
-from collectors.grid.http import Ask, Http
-from collectors.grid.point import Basis, IntensityPoint, Kind, judged
-from collectors.grid.problem import UnusableAnswer
-from collectors.grid.provider import (
-    DAY_S,
-    Capability,
-    IntensityAnswer,
-    ask_for,
-    checked_base_url,
-    history_of,
-    unknown_zone,
-)
-from collectors.grid.series import chunks, newest, tidy
-from collectors.grid.status import printable
+from collectors.grid.http_provider import HttpProvider, latest_of
+from collectors.grid.point import IntensityPoint, judged
+from collectors.grid.provider import IntensityAnswer, unknown_zone
+from collectors.grid.series import tidy
 from collectors.grid.watttime_login import WattTimeLogin
+from collectors.http.address import checked_base_url
+from collectors.http.client import Http
+from collectors.http.fields import a_list, an_object, check_same, moment, moment_or_none, text
+from collectors.http.problem import UnusableAnswer
+from collectors.http.status import printable
 
 NAME = "watttime"
 BASE_URL = "https://api.watttime.org"
@@ -39,28 +33,16 @@ _FRESH_S = 300.0
 _ZONES = "map it in `zones` to a region of WattTime such as CAISO_NORTH"
 
 
-class WattTime:
+class WattTime(HttpProvider):
     """zones: a zone of ours -> a region of WattTime; a region's own name needs no entry."""
 
     name = NAME
-    needs_key = True
-    basis: Basis = "provider"
-    kind: Kind = "marginal"
-    capabilities: frozenset[Capability] = frozenset({"latest", "history", "forecast"})
 
     def __init__(
-        self,
-        http: Http,
-        user: str,
-        password: str,
-        *,
-        base_url: str = BASE_URL,
-        zones: Mapping[str, str] | None = None,
+        self, http: Http, user: str, password: str, *, base_url: str, zones: Mapping[str, str] | None = None
     ) -> None:
-        self._http = http
-        self._base_url = checked_base_url(base_url)
-        self._access = WattTimeLogin(http, self.name, self._base_url, user, password)
-        self._zones = dict(zones or {})
+        login = WattTimeLogin(http, self.name, checked_base_url(base_url), user, password)
+        super().__init__(http, base_url=base_url, zones=zones, access=login)
 
     def latest(self, zone: str) -> IntensityAnswer:
         """The value for now, which WattTime tells as a forecast."""
@@ -72,7 +54,7 @@ class WattTime:
             last = max(since, until - timedelta(seconds=1))
             return self._get(zone, "/v3/historical", "history", {"start": _written(since), "end": _written(last)})
 
-        return history_of(chunks(start, end, _LONGEST), get, provider=self.name, zone=zone)
+        return self._pieces(zone, start, end, _LONGEST, get)
 
     def forecast(self, zone: str) -> IntensityAnswer:
         return self._get(zone, "/v3/forecast", "forecast", {"horizon_hours": "72"})
@@ -80,22 +62,15 @@ class WattTime:
     def _get(
         self, zone: str, path: str, what: str, more: Mapping[str, str], *, latest: bool = False
     ) -> IntensityAnswer:
-        region = self._zones.get(zone, zone).strip()
+        region = self._theirs(zone)
         if not _REGION.fullmatch(region) or (zone not in self._zones and "_" not in region):
             raise unknown_zone(self.name, zone, _ZONES)
-        ask = Ask(
-            self.name, self._base_url, path, f"zone {zone}, {what}",
-            {"region": region, "signal_type": SIGNAL, **more}, access=self._access, fresh_s=_FRESH_S, stale_s=DAY_S,
-        )  # fmt: skip
-        return ask_for(self._http, ask, partial(_read, zone=zone, region=region, latest=latest))
+        params = {"region": region, "signal_type": SIGNAL, **more}
+        read = partial(read_moer, zone=zone, region=region)
+        return self._asked(path, f"zone {zone}, {what}", params, latest_of(read) if latest else read, fresh_s=_FRESH_S)
 
 
-def _read(data: Any, fetched_at: datetime, *, zone: str, region: str, latest: bool) -> IntensityAnswer:
-    answer = read_moer(data, zone=zone, region=region, fetched_at=fetched_at)
-    return IntensityAnswer((newest(answer.points, fetched_at),), notes=answer.notes) if latest else answer
-
-
-def read_moer(data: Any, *, zone: str, region: str, fetched_at: datetime) -> IntensityAnswer:
+def read_moer(data: Any, fetched_at: datetime, *, zone: str, region: str) -> IntensityAnswer:
     """The points of an answer; one that tells `generated_at` is a forecast. Raises UnusableAnswer."""
     answer = an_object(data, "the answer")
     meta = an_object(answer.get("meta"), "`meta`")

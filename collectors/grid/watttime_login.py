@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from collectors.grid.access import BasicLogin, OpenAccess, check_key
-from collectors.grid.fields import an_object, text
-from collectors.grid.http import Ask, Http
-from collectors.grid.problem import UnusableAnswer
+from collectors.http.access import BasicLogin, OpenAccess, check_key
+from collectors.http.client import Ask, Http
+from collectors.http.fields import an_object, text
+from collectors.http.problem import UnusableAnswer
 
 
 class WattTimeLogin(OpenAccess):
@@ -19,11 +20,12 @@ class WattTimeLogin(OpenAccess):
         self._http = http
         self._basic = BasicLogin(user, password)
         self._ask = Ask(provider, base_url, "/login", "login", access=self._basic)
-        self._token: str | None = None
+        # The newest last; what answers late may still tell the one before.
+        self._tokens: deque[str] = deque(maxlen=2)
         self.identity = self._basic.identity
 
     def headers(self) -> Mapping[str, str]:
-        token = self._token or self._log_in()
+        token = self._tokens[-1] if self._tokens else self._log_in()
         return {"Authorization": f"Bearer {token}"}
 
     def renew(self) -> bool:
@@ -31,11 +33,12 @@ class WattTimeLogin(OpenAccess):
         return True
 
     def secrets(self) -> tuple[str, ...]:
-        return (*self._basic.secrets(), *((self._token,) if self._token else ()))
+        return (*self._basic.secrets(), *self._tokens)
 
     def _log_in(self) -> str:
-        self._token = self._http.get(self._ask, _read_token).value
-        return self._token
+        token = self._http.get(self._ask, _read_token).value
+        self._tokens.append(token)
+        return token
 
 
 def _read_token(data: Any, _: datetime) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from collectors.grid.http import Ask, Http
-from collectors.grid.problem import ProblemKind, SourceProblem, UnusableAnswer
+from collectors.http.client import Ask, Http
+from collectors.http.problem import ProblemKind, SourceProblem, UnusableAnswer
 from collectors.price.point import PricePoint, Refused
 
 HOUR_S, DAY_S = 3600.0, 86_400.0

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from collectors.grid.fields import a_list, an_object
-from collectors.grid.http import Ask, Http
-from collectors.grid.problem import UnusableAnswer
-from collectors.grid.provider import checked_base_url
-from collectors.grid.status import graphql_words
+from collectors.http.address import checked_base_url
+from collectors.http.client import Ask, Http
+from collectors.http.fields import a_list, an_object
+from collectors.http.problem import UnusableAnswer
+from collectors.http.status import graphql_words
 from collectors.price.number import NoPrice, checked_per_gpu, name_of, usd
 from collectors.price.point import Market, PricePoint, Refused
 from collectors.price.provider import PriceAnswer, answer_of, ask_prices

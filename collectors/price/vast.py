@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from itertools import groupby
 from statistics import median
 from typing import Any
 
-from collectors.grid.fields import a_list, an_object
-from collectors.grid.http import Ask, Http
-from collectors.grid.provider import checked_base_url
+from collectors.http.address import checked_base_url
+from collectors.http.client import Ask, Http
+from collectors.http.fields import a_list, an_object
 from collectors.price.number import NoPrice, amount, checked_per_gpu, gpu_count, name_of, usd
 from collectors.price.point import Market, PricePoint, Refused
 from collectors.price.provider import PriceAnswer, answer_of, ask_prices
@@ -35,33 +34,18 @@ _PRICES: Mapping[Market, str] = {"on_demand": "dph_base", "spot": "min_bid"}
 
 
 class Vast:
-    """gpu_names: as Vast spells them, such as `RTX 4090`; all where empty. storage_gb_per_gpu: rented with each."""
-
     name = NAME
 
-    def __init__(
-        self,
-        http: Http,
-        *,
-        base_url: str = BASE_URL,
-        gpu_names: Sequence[str] = (),
-        storage_gb_per_gpu: float = STORAGE_GB_PER_GPU,
-    ) -> None:
-        if storage_gb_per_gpu < 0:
-            raise ValueError("storage_gb_per_gpu is at least 0")
+    def __init__(self, http: Http, *, base_url: str = BASE_URL) -> None:
         self._http = http
         self._base_url = checked_base_url(base_url)
-        self._gpu_names = tuple(sorted(gpu_names))
-        self._storage_gb_per_gpu = storage_gb_per_gpu
 
     def prices(self) -> PriceAnswer:
-        body: dict[str, Any] = {
+        body = {
             "rentable": {"eq": True}, "rented": {"eq": False}, "order": [["score", "desc"]], "limit": MOST_OFFERS,
         }  # fmt: skip
-        if self._gpu_names:
-            body["gpu_name"] = {"in": list(self._gpu_names)}
         ask = Ask(self.name, self._base_url, "/bundles/", "offers of machines", body=body)
-        return ask_prices(self._http, ask, partial(read_bundles, storage_gb_per_gpu=self._storage_gb_per_gpu))
+        return ask_prices(self._http, ask, read_bundles)
 
 
 @dataclass(frozen=True)
@@ -73,7 +57,7 @@ class _Offer:
     region: str | None
 
 
-def read_bundles(data: Any, as_of: datetime, *, storage_gb_per_gpu: float = STORAGE_GB_PER_GPU) -> PriceAnswer:
+def read_bundles(data: Any, as_of: datetime) -> PriceAnswer:
     """The medians of an answer by GPU and market. Raises UnusableAnswer."""
     rows = a_list(an_object(data, "the answer").get("offers"), "`offers`")
     machines = [row for row in rows if isinstance(row, dict) and row.get("rented") is not True]
@@ -85,14 +69,14 @@ def read_bundles(data: Any, as_of: datetime, *, storage_gb_per_gpu: float = STOR
         for number, row in enumerate(on_offer):
             gpu_name = name_of(row.get("gpu_name")) or "unknown"
             try:
-                offers.append(_offer(row, number, price, storage_gb_per_gpu))
+                offers.append(_offer(row, number, price))
             except NoPrice as reason:
                 refused.append(Refused(gpu_name, market, str(reason)))
         points += [_point(group, market, as_of) for group in _by_card(offers)]
     return answer_of(points, refused, _notes(on_offer, len(rows)))
 
 
-def _offer(row: Mapping[str, Any], number: int, price: str, storage_gb_per_gpu: float) -> _Offer:
+def _offer(row: Mapping[str, Any], number: int, price: str) -> _Offer:
     gpu_name = name_of(row.get("gpu_name"))
     if gpu_name is None:
         raise NoPrice("its `gpu_name` is no name")
@@ -100,7 +84,7 @@ def _offer(row: Mapping[str, Any], number: int, price: str, storage_gb_per_gpu: 
     machine_usd = usd(row.get(price), f"`{price}`")
     # A machine with less disk than that is rented with the disk it has.
     disk_gb = row.get("disk_space")
-    storage_gb = storage_gb_per_gpu * gpus
+    storage_gb = STORAGE_GB_PER_GPU * gpus
     if disk_gb is not None:
         storage_gb = min(storage_gb, amount(disk_gb, "`disk_space`"))
     storage_usd = storage_gb * amount(row.get("storage_cost"), "`storage_cost`") / _HOURS_PER_MONTH
@@ -167,5 +151,5 @@ def _notes(on_offer: Sequence[Mapping[str, Any]], answered: int) -> list[str]:
     if unverified:
         notes.append(f"{unverified} of {len(on_offer)} offers are of machines that Vast has not verified")
     if answered >= MOST_OFFERS:
-        notes.append(f"the answer is cut at {answered} offers: name the GPUs to have all of theirs")
+        notes.append(f"the answer is cut at {answered} offers: the medians are of these")
     return notes

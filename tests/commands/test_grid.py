@@ -11,8 +11,8 @@ import pytest
 from app.commands.checks import Check
 from app.commands.grid_checks import grid_checks
 from app.config import load_config
-from collectors.grid.http import Http
-from collectors.grid.transport import Bounds
+from collectors.http.client import Http
+from collectors.http.transport import Bounds
 from tests.commands.invoke import Outcome, wattmix
 from tests.hub.grid_server import Grid
 from tests.hub.grid_server import grid as grid

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.collectors.grid.conftest import played as played
-from tests.collectors.grid.playing import Player, Reply, as_json
+from tests.collectors.http.conftest import played as played
+from tests.collectors.http.playing import Player, Reply, as_json
 from tests.collectors.price.shapes import gpu_types
 from tests.commands.invoke import Outcome, wattmix
 

@@ -22,7 +22,7 @@ CONFIG = Config.model_validate(
 
 
 def words(store: Store, *zones: str) -> str:
-    said = grid_now_words(list(grid_now(store, CONFIG, zones, NOW, None)))
+    said = grid_now_words(list(grid_now(store, CONFIG, map(CONFIG.grid_factor, zones), NOW, None)))
     assert said.startswith("Grid now: ")
     return said.removeprefix("Grid now: ")
 

@@ -12,8 +12,8 @@ from app.grid_settings import GridSettings
 from app.hub.grid_feed import GridFeed, Job
 from app.store.database import Store
 from app.store.grid_states import GridState, read_states
-from collectors.grid.problem import ProblemKind, SourceProblem
 from collectors.grid.provider import Capability, IntensityAnswer
+from collectors.http.problem import ProblemKind, SourceProblem
 from tests.grid_points import value
 
 NOON = datetime(2026, 2, 3, 12, tzinfo=UTC)
@@ -30,7 +30,6 @@ class Plan:
     fault: Exception | None = None
     asked: list[str] = field(default_factory=list)
     name = "electricity_maps"
-    needs_key = True
     basis = "lifecycle"
     kind = "average"
     capabilities: frozenset[Capability] = frozenset({"latest", "history", "forecast"})

@@ -16,8 +16,8 @@ from app.hub.grid_poller import DAY_S, FIRST_RETRY_S, LONGEST_PAUSE_S, GridPolle
 from app.store.database import Store
 from app.store.grid import hourly_factors
 from app.store.grid_states import GridState, read_states
-from collectors.grid.http import Http
-from collectors.grid.transport import Bounds
+from collectors.http.client import Http
+from collectors.http.transport import Bounds
 from tests.batches import wait_until
 from tests.hub.grid_server import Grid, grid_server
 

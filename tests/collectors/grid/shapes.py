@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from tests.collectors.grid.clocks import utc
+from tests.collectors.http.clocks import utc
 
 Value = float | None
 

@@ -8,20 +8,14 @@ from typing import Any
 
 import pytest
 
-from collectors.grid.carbon_aware_sdk import CarbonAwareSdk, duration_of, read_emissions, read_forecasts
-from collectors.grid.http import Http
-from collectors.grid.problem import SourceProblem, UnusableAnswer
-from tests.collectors.grid.clocks import NOW, utc
-from tests.collectors.grid.playing import Player, Reply, as_json
+from collectors.grid.carbon_aware_sdk import CarbonAwareSdk, Of, duration_of, read_emissions, read_forecasts
+from collectors.http.client import Http
+from collectors.http.problem import SourceProblem, UnusableAnswer
+from tests.collectors.http.clocks import NOW, utc
+from tests.collectors.http.playing import Player, Reply, as_json
 
 Sample = Callable[[str], Any]
-ASKED: dict[str, Any] = {
-    "zone": "here",
-    "location": "eastus",
-    "fetched_at": NOW,
-    "basis": "provider",
-    "kind": "marginal",
-}
+ASKED = Of("here", "eastus", NOW, "provider", "marginal")
 
 
 @pytest.fixture
@@ -43,13 +37,13 @@ def forecast(*values: float) -> list[dict[str, Any]]:
 
 
 def test_emissions_of_the_sample(sample: Sample) -> None:
-    (point,) = read_emissions(sample("carbon_aware_sdk/emissions_bylocation"), **ASKED)
+    (point,) = read_emissions(sample("carbon_aware_sdk/emissions_bylocation"), ASKED)
     assert (point.start, point.end, point.g_per_kwh) == (utc("10:00"), utc("10:05"), 412.6)
     assert (point.kind, point.zone, point.is_forecast) == ("marginal", "here", False)
 
 
 def test_forecasts_of_the_sample(sample: Sample) -> None:
-    points = read_forecasts(sample("carbon_aware_sdk/forecasts_current"), **ASKED)
+    points = read_forecasts(sample("carbon_aware_sdk/forecasts_current"), ASKED)
     assert [(point.start, point.end, point.g_per_kwh) for point in points] == [
         (utc("10:05"), utc("10:15"), 401.5), (utc("10:15"), utc("10:25"), 359.23),
     ]  # fmt: skip
@@ -71,7 +65,7 @@ def test_anything_else_is_no_duration(written: Any) -> None:
 
 def test_another_location_is_refused() -> None:
     with pytest.raises(UnusableAnswer, match="is about 'westus', location 'eastus' was asked for"):
-        read_emissions([row("10:00", location="westus")], **ASKED)
+        read_emissions([row("10:00", location="westus")], ASKED)
 
 
 def test_the_latest_of_the_last_hours(sdk: CarbonAwareSdk, played: Player) -> None:
@@ -104,4 +98,6 @@ def test_no_data_is_named(sdk: CarbonAwareSdk, played: Player, reply: Reply) -> 
             get("US-VA")
         assert raised.value.kind == "empty"
     with pytest.raises(UnusableAnswer, match="`forecastData` is empty"):
-        read_forecasts(forecast(), **ASKED)
+        read_forecasts(forecast(), ASKED)
+    with pytest.raises(UnusableAnswer, match="the answer is empty"):
+        read_emissions([], ASKED)

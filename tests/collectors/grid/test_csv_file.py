@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from collectors.grid.csv_file import CsvFile, read_csv
-from collectors.grid.problem import SourceProblem
-from tests.collectors.grid.clocks import NOW, Clock, utc
+from collectors.http.problem import SourceProblem
+from tests.collectors.http.clocks import NOW, Clock, utc
 
 HEAD = "zone,start,end,g_per_kwh,basis\n"
 GOOD = (

@@ -10,12 +10,12 @@ import pytest
 
 from collectors.grid.electricity_maps import ElectricityMaps
 from collectors.grid.electricity_maps_answer import read_intensity
-from collectors.grid.http import Http
 from collectors.grid.point import Basis, IntensityPoint
-from collectors.grid.problem import SourceProblem, UnusableAnswer
-from tests.collectors.grid.clocks import NOW, Clock, utc
-from tests.collectors.grid.playing import Asked, Player, Reply, as_json
+from collectors.http.client import Http
+from collectors.http.problem import SourceProblem, UnusableAnswer
 from tests.collectors.grid.shapes import em_row
+from tests.collectors.http.clocks import NOW, Clock, utc
+from tests.collectors.http.playing import Asked, Player, Reply, as_json
 
 Sample = Callable[[str], Any]
 HOUR = timedelta(hours=1)

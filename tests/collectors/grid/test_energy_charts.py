@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from collectors.grid.day_ahead import day_ahead_prices, read_prices
 from collectors.grid.energy_charts import EnergyCharts, read_co2eq
-from collectors.grid.http import Http
-from collectors.grid.problem import SourceProblem, UnusableAnswer
-from tests.collectors.grid.clocks import NOW, Clock, utc
-from tests.collectors.grid.playing import Player, as_json
+from collectors.http.client import Http
+from collectors.http.problem import SourceProblem, UnusableAnswer
 from tests.collectors.grid.shapes import co2eq
+from tests.collectors.http.clocks import NOW, Clock, utc
+from tests.collectors.http.playing import Player, as_json
 
 Sample = Callable[[str], Any]
 
@@ -116,29 +115,3 @@ def test_a_zone_that_is_no_country_is_not_asked_for(charts: EnergyCharts, played
     with pytest.raises(SourceProblem, match="a country's code such as DE"):
         charts.latest(zone)
     assert played.asked == []
-
-
-def prices(values: list[Any], unit: str = "EUR / MWh") -> dict[str, Any]:
-    seconds = [int(utc("10:00").timestamp()) + 900 * number for number in range(len(values))]
-    return {"license_info": "CC BY 4.0", "unix_seconds": seconds, "price": values, "unit": unit, "deprecated": False}
-
-
-def test_prices_of_the_sample(sample: Sample) -> None:
-    read = read_prices(sample("energy_charts/price_de_lu"))
-    assert [price.per_kwh for price in read.prices] == pytest.approx([0.0413, 0.03807, 0.0125, 0.0, -0.00341, -0.0089])
-    assert read.prices[0].start == datetime(2026, 11, 29, 23, tzinfo=UTC)
-    assert (read.prices[0].currency, read.licence[:9]) == ("EUR", "CC BY 4.0")
-
-
-def test_prices_are_asked_for_by_bidding_zone(http: Http, played: Player) -> None:
-    played.always(as_json(prices([41.3, -3.41, None, 10**400])))
-    read = day_ahead_prices(http, "DE-LU", utc("10:15"), utc("11:00"), base_url=played.url)
-    assert [price.per_kwh for price in read.prices] == [pytest.approx(-0.00341), None, None]
-    assert played.asked[0].query == {"bzn": "DE-LU", "start": "2026-11-29", "end": "2026-12-01"}
-    assert read.licence == "CC BY 4.0"
-
-
-@pytest.mark.parametrize("unit", ["EUR / kWh", "percent", "", "MWh"])
-def test_prices_in_another_unit_are_refused(unit: str) -> None:
-    with pytest.raises(UnusableAnswer, match="`unit` is"):
-        read_prices(prices([1.0], unit))

@@ -9,7 +9,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from collectors.grid.point import IntensityPoint, judged
-from tests.collectors.grid.clocks import NOW, utc
+from tests.collectors.http.clocks import NOW, utc
 
 POINT = IntensityPoint(
     zone="DE", start=utc("10:00"), end=utc("11:00"), g_per_kwh=312.0, basis="lifecycle", kind="average",

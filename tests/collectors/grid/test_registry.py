@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
-from collectors.grid.http import Http
-from collectors.grid.provider import Absent, ProviderSettings, checked_base_url
+from collectors.grid.provider import Absent, Provider, ProviderSettings
 from collectors.grid.registry import PROVIDERS, make_provider
+from collectors.http.client import Http
+from tests.collectors.grid.shapes import em_row
+from tests.collectors.http.playing import Player, as_json
 
 KEY = SecretStr("planted-key")
 COMPLETE = {
@@ -31,13 +34,21 @@ def test_every_provider_is_made_of_complete_settings(http: Http, name: str) -> N
     assert "planted" not in f"{provider!r} {vars(provider)} {COMPLETE[name]!r}"
 
 
-def test_basis_and_kind_of_each(http: Http) -> None:
-    made = [make_provider(settings, http) for settings in COMPLETE.values()]
-    assert [(one.name, one.basis, one.kind, one.needs_key) for one in made if not isinstance(one, Absent)] == [
-        ("uk_carbon_intensity", "direct", "average", False), ("energy_charts", "provider", "average", False),
-        ("electricity_maps", "direct", "average", True), ("watttime", "provider", "marginal", True),
-        ("carbon_aware_sdk", "provider", "average", False), ("csv_file", None, None, False),
-    ]  # fmt: skip
+def made(http: Http, settings: ProviderSettings, played: Player) -> Provider:
+    provider = make_provider(dataclasses.replace(settings, base_url=played.url), http)
+    assert not isinstance(provider, Absent)
+    return provider
+
+
+def test_basis_and_kind_reach_what_is_asked(http: Http, played: Player) -> None:
+    played.always(as_json(em_row("10:00", emissionFactorType="absent")))
+    (point,) = made(http, COMPLETE["electricity_maps"], played).latest("DE").points
+    assert (point.basis, point.kind) == ("direct", "average")
+    assert played.asked[0].query["emissionFactorType"] == "direct"
+    row = {"location": "DE", "time": "2026-11-30T10:00Z", "rating": 412, "duration": 10}
+    played.always(as_json([row]))
+    (point,) = made(http, COMPLETE["carbon_aware_sdk"], played).latest("DE").points
+    assert (point.basis, point.kind) == ("provider", "average")
 
 
 @pytest.mark.parametrize(
@@ -63,17 +74,3 @@ def test_a_provider_without_what_it_needs_is_absent_with_the_reason(
 def test_an_unknown_name_names_the_known_ones(http: Http) -> None:
     with pytest.raises(ValueError, match="known are uk_carbon_intensity, energy_charts"):
         make_provider(ProviderSettings("co2signal"), http)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://me:planted@host", "https://host/v4?token=planted", "https://host/#planted", "ftp://host", "host", "",
-        "http://host:99999", "http://ho st", "http://hö.example",
-    ],
-)  # fmt: skip
-def test_a_base_url_that_could_hold_a_key_is_refused_without_showing_it(url: str) -> None:
-    with pytest.raises(ValueError, match="base_url is http") as raised:
-        checked_base_url(url)
-    assert "planted" not in str(raised.value)
-    assert checked_base_url("http://[::1]:8080/v3/") == "http://[::1]:8080/v3"

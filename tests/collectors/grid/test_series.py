@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.grid.point import IntensityPoint
-from collectors.grid.problem import UnusableAnswer
 from collectors.grid.series import chunks, newest, step_of, tidy
-from tests.collectors.grid.clocks import NOW, utc
+from collectors.http.problem import UnusableAnswer
 from tests.collectors.grid.test_point import POINT
+from tests.collectors.http.clocks import NOW, utc
 
 MIDNIGHT = datetime(2026, 11, 30, tzinfo=UTC)
 
@@ -74,6 +74,13 @@ def test_newest_is_the_value_that_covers_now_else_the_last_before_else_the_last_
     assert newest([at("09:00", grams=1), at("10:00", grams=2), at("11:00", grams=3)], NOW).g_per_kwh == 2
     assert newest([at("09:00", grams=1), at("10:00", grams=None)], NOW).g_per_kwh == 1
     assert newest([at("10:00", grams=None)], NOW).reason == "a gap"
+
+
+def test_newest_of_two_kinds_is_the_average_where_both_cover_now() -> None:
+    average, marginal = at("10:00", grams=1), dataclasses.replace(at("10:05", 5, grams=2), kind="marginal")
+    assert newest([average, marginal], NOW) == average
+    ended = dataclasses.replace(at("09:00", grams=1))
+    assert newest([ended, marginal], NOW) == marginal
 
 
 def test_what_is_a_day_old_or_in_the_future_is_not_the_latest() -> None:

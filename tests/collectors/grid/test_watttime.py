@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from collectors.grid.http import Http
-from collectors.grid.problem import SourceProblem, UnusableAnswer
 from collectors.grid.provider import IntensityAnswer
 from collectors.grid.watttime import WattTime, read_moer
-from tests.collectors.grid.clocks import NOW, Clock, utc
-from tests.collectors.grid.playing import Asked, Player, Reply, as_json
+from collectors.http.client import Http
+from collectors.http.problem import SourceProblem, UnusableAnswer
 from tests.collectors.grid.shapes import moer
+from tests.collectors.http.clocks import NOW, Clock, utc
+from tests.collectors.http.playing import Asked, Player, Reply, as_json
 
 Sample = Callable[[str], Any]
 PASSWORD = "planted-password"
 
 
 def read(data: Any) -> IntensityAnswer:
-    return read_moer(data, zone="here", region="CAISO_NORTH", fetched_at=NOW)
+    return read_moer(data, NOW, zone="here", region="CAISO_NORTH")
 
 
 class Service:
@@ -193,6 +193,20 @@ def test_a_token_is_shown_nowhere(watttime: WattTime, played: Player, http: Http
     assert service.tokens[0] == "planted-token-1"
     assert "planted" not in shown
     assert "cannot take Bearer [key]" in shown
+
+
+def test_the_token_before_is_shown_nowhere_either(watttime: WattTime, played: Player) -> None:
+    tokens = iter(["first-planted", "second-planted"])
+
+    def play(asked: Asked) -> Reply:
+        if asked.path == "/login":
+            return as_json({"token": next(tokens)})
+        stale = asked.headers["authorization"] == "Bearer first-planted"
+        return as_json({"error": "no longer first-planted"}, 401 if stale else 403)
+
+    played.play = play
+    with pytest.raises(SourceProblem, match=r"HTTP 403: no longer \[key\]"):
+        watttime.latest("US-CA")
 
 
 @pytest.mark.parametrize("body", [{"token": ""}, {"token": 3}, {"tokens": "x"}, {"token": "two\nlines"}])

@@ -1,5 +1,5 @@
-"""The server, the clock and the samples that the tests of grid providers have."""
+"""The server, the clock and the samples that the tests of all providers have."""
 
-from tests.collectors.grid.conftest import clock, http, played, sample
+from tests.collectors.http.conftest import clock, http, played, sample
 
 __all__ = ["clock", "http", "played", "sample"]

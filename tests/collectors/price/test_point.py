@@ -9,7 +9,7 @@ import pytest
 
 from collectors.price.number import NoPrice, amount, checked_per_gpu, gpu_count, name_of, usd
 from collectors.price.point import PricePoint
-from tests.collectors.grid.clocks import NOW
+from tests.collectors.http.clocks import NOW
 
 
 def point(**change: Any) -> PricePoint:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from collectors.grid.http import Http
-from collectors.grid.problem import SourceProblem, UnusableAnswer
+from collectors.http.client import Http
+from collectors.http.problem import SourceProblem, UnusableAnswer
 from collectors.price.provider import PriceAnswer
 from collectors.price.runpod import QUERY, RunPod, read_gpu_types
-from tests.collectors.grid.clocks import NOW, Clock
-from tests.collectors.grid.playing import Player, Reply, as_json
+from tests.collectors.http.clocks import NOW, Clock
+from tests.collectors.http.playing import Player, Reply, as_json
+from tests.collectors.price.failing import check_left_alone, told
 from tests.collectors.price.shapes import gpu_types
 
 Sample = Callable[[str], Any]
@@ -160,17 +161,11 @@ def test_a_kept_answer_stands_in_for_a_day_with_its_age_and_its_own_date(
 def test_error_answers_are_problems_and_the_provider_is_left_alone(
     runpod: RunPod, played: Player, clock: Clock, reply: Reply, kind: str, words: str
 ) -> None:
-    played.always(reply)
-    with pytest.raises(SourceProblem) as raised:
-        runpod.prices()
-    assert raised.value.kind == kind
-    assert words in str(raised.value)
-    assert str(raised.value).startswith(f"runpod, prices of all GPUs at {played.url}: ")
-    assert "zone" not in str(raised.value)
+    problem = told(runpod, played, reply, kind)
+    assert words in problem
+    assert problem.startswith(f"runpod, prices of all GPUs at {played.url}: ")
     clock.go_on(29)
-    with pytest.raises(SourceProblem, match="not asked again for"):
-        runpod.prices()
-    assert len(played.asked) == 1
+    check_left_alone(runpod, played)
 
 
 def test_a_redirect_on_the_host_is_asked_the_same_question(runpod: RunPod, played: Player) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collectors.price.point import Market
 from collectors.price.sanity import TablePrice, cautions, refusal, table_price_for
-from tests.collectors.grid.clocks import NOW
+from tests.collectors.http.clocks import NOW
 from tests.collectors.price.test_point import point
 
 LISTED = TablePrice(2.0, "neocloud_community", date(2026, 11, 9))

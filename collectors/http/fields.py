@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from collectors.grid.problem import UnusableAnswer
+from collectors.http.problem import UnusableAnswer
 
 _MAX_TEXT = 60
 _EARLIEST_S, _LATEST_S = 946_684_800, 4_102_444_800  # the years 2000 to 2100
-# What g/kWh is called, in lower case and without spaces.
-_GRAMS_PER_KWH = frozenset({"gco2eq/kwh", "gco2e/kwh", "gco2/kwh", "g/kwh", "gco₂eq/kwh", "gco₂/kwh"})
 
 
 def an_object(value: object, what: str) -> Mapping[str, Any]:
@@ -54,12 +52,6 @@ def epoch(value: object, what: str) -> datetime:
     if isinstance(value, bool) or not isinstance(value, int | float) or not _EARLIEST_S <= value <= _LATEST_S:
         raise UnusableAnswer(f"{what} {str(value)[:_MAX_TEXT]} is not seconds since 1970")
     return datetime.fromtimestamp(value, UTC)
-
-
-def check_grams_per_kwh(unit: object, what: str) -> None:
-    """Raises UnusableAnswer for another unit than grams per kWh."""
-    if not isinstance(unit, str) or unit.replace(" ", "").lower() not in _GRAMS_PER_KWH:
-        raise UnusableAnswer(f"{what} is {str(unit)[:_MAX_TEXT]!r}; gCO2eq/kWh is read")
 
 
 def check_same(said: object, asked: str, what: str) -> None:

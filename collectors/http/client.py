@@ -6,26 +6,29 @@ A failure comes with what was last known, if that is not too old: then the answe
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
-import requests
-
-from collectors.grid.access import OPEN, Access
-from collectors.grid.cooldown import Cooldown
-from collectors.grid.problem import OF_THE_HOST, OF_THE_TIME, ProblemKind, SourceProblem, UnusableAnswer
-from collectors.grid.status import Reply, json_of, printable, problem_of, retry_after_s
-from collectors.grid.transport import BOUNDS, Bounds, NoReply, Transport, origin
+from collectors.http.access import OPEN, Access
+from collectors.http.address import origin
+from collectors.http.cooldown import Cooldown
+from collectors.http.problem import OF_THE_HOST, OF_THE_TIME, ProblemKind, SourceProblem, UnusableAnswer
+from collectors.http.status import Reply, json_of, printable, problem_of, retry_after_s
+from collectors.http.transport import BOUNDS, Bounds, NoReply, Transport
 
 T = TypeVar("T")
 MOST_KEPT = 500
 _HIDDEN = "[key]"
+# So much of a key's beginning tells nothing yet.
+_TOLD = 5
 
 
 @dataclass(frozen=True)
@@ -86,13 +89,12 @@ class Http:
 
     def __init__(
         self,
-        session: requests.Session | None = None,
         *,
         bounds: Bounds = BOUNDS,
         utc_now: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._transport = Transport(session, bounds)
+        self._transport = Transport(bounds)
         self.utc_now = utc_now
         self._monotonic_s = monotonic_s
         self._cooldown = Cooldown()
@@ -141,7 +143,7 @@ class Http:
         if ask.body is not None:
             headers = {"Content-Type": "application/json", **headers}
         try:
-            return self._transport.ask(ask.url, {**ask.params, **ask.access.params()}, headers, ask.posted)
+            return self._transport.ask(ask.url, ask.params, headers, ask.posted)
         except NoReply as failure:
             kind, what = failure.kind, str(failure)
         return self._problem(ask, kind, what)
@@ -195,11 +197,31 @@ def _cool_keys(ask: Ask) -> tuple[Hashable, Hashable, Hashable]:
 
 
 def scrubbed(words: str, secrets: tuple[str, ...]) -> str:
-    """`words` without the secrets, in whichever way an address would spell them."""
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        for spelled in {secret, quote(secret, safe=""), quote(secret), quote_plus(secret)}:
-            words = words.replace(spelled, _HIDDEN)
-    return printable(words)
+    """`words` without the secrets, in whichever way an address or a quotation would spell them.
+
+    What cuts a provider's words may cut a key, and a host's name loses its capitals: so beginnings are hidden as well.
+    """
+    spelled = {form for secret in filter(None, secrets) for form in _spellings(secret)}
+    if not spelled:
+        return printable(words)
+    beginnings = sorted({form[: _TOLD + 1] for form in spelled}, key=len, reverse=True)
+    beginning = re.compile("|".join(map(re.escape, beginnings)), re.IGNORECASE)
+    kept = ""
+    while found := beginning.search(words):
+        shown = max(_common(words[found.start() :], form) for form in spelled)
+        kept += words[: found.start()] + _HIDDEN
+        words = words[max(found.end(), found.start() + shown) :]
+    return printable(kept + words)
+
+
+def _spellings(secret: str) -> set[str]:
+    return {secret, repr(secret)[1:-1], quote(secret, safe=""), quote(secret), quote_plus(secret)}
+
+
+def _common(words: str, secret: str) -> int:
+    """How many letters both begin with."""
+    pairs = zip(words.lower(), secret.lower(), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _fetched(kept: _Kept, now_s: float, problem: SourceProblem | None = None) -> Fetched[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import logging
 import secrets as randomness
 from collections.abc import Mapping
 from typing import Protocol
@@ -22,8 +21,6 @@ class Access(Protocol):
     def headers(self) -> Mapping[str, str]:
         """May log in first. Raises SourceProblem."""
 
-    def params(self) -> Mapping[str, str]: ...
-
     def renew(self) -> bool:
         """Called once after a 401: whether another try may do. Raises SourceProblem."""
 
@@ -39,9 +36,6 @@ class OpenAccess:
     def headers(self) -> Mapping[str, str]:
         return {}
 
-    def params(self) -> Mapping[str, str]:
-        return {}
-
     def renew(self) -> bool:
         return False
 
@@ -53,28 +47,13 @@ class OpenAccess:
 
 
 class HeaderKey(OpenAccess):
-    """A key in a header; prefix: such as `Bearer `."""
-
-    def __init__(self, name: str, key: str, prefix: str = "") -> None:
-        self._name, self._key, self._prefix = name, check_key(key), prefix
-        self.identity = identity_of(key)
-
-    def headers(self) -> Mapping[str, str]:
-        return {self._name: self._prefix + self._key}
-
-    def secrets(self) -> tuple[str, ...]:
-        return (self._key,)
-
-
-class QueryKey(OpenAccess):
-    """A key in the query string."""
+    """A key in a header."""
 
     def __init__(self, name: str, key: str) -> None:
         self._name, self._key = name, check_key(key)
         self.identity = identity_of(key)
-        _hide_queries()
 
-    def params(self) -> Mapping[str, str]:
+    def headers(self) -> Mapping[str, str]:
         return {self._name: self._key}
 
     def secrets(self) -> tuple[str, ...]:
@@ -112,19 +91,3 @@ def check_key(key: str) -> str:
     if not key or not key.isascii() or not key.isprintable() or key != key.strip():
         raise ValueError("a key is printable ASCII without spaces around it")
     return key
-
-
-class _WithoutQuery(logging.Filter):
-    """urllib3 logs each path with its query at level DEBUG."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if isinstance(record.args, tuple):
-            record.args = tuple(one.split("?")[0] if isinstance(one, str) else one for one in record.args)
-        return True
-
-
-_WITHOUT_QUERY = _WithoutQuery()
-
-
-def _hide_queries() -> None:
-    logging.getLogger("urllib3.connectionpool").addFilter(_WITHOUT_QUERY)  # one filter is added once

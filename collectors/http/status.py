@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from collectors.grid.problem import ProblemKind, UnusableAnswer
+from collectors.http.problem import ProblemKind, UnusableAnswer
 
 MAX_RETRY_AFTER_S = 86_400.0
 MAX_SAID = 200

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from collectors.grid.problem import SourceProblem
+from collectors.http.problem import SourceProblem
 
 FIRST_S = 30.0
 LONGEST_S = 3600.0

@@ -6,6 +6,7 @@ on a thread of its own, and is left behind when its time is over.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,8 +17,9 @@ import requests
 import urllib3.exceptions
 from requests.auth import AuthBase
 
-from collectors.grid.problem import ProblemKind
-from collectors.grid.status import Reply
+from collectors.http.address import origin
+from collectors.http.problem import ProblemKind
+from collectors.http.status import Reply
 from collectors.push import is_loopback
 
 MAX_REDIRECTS = 3
@@ -56,14 +58,14 @@ class _Outcome:
 
 
 class Transport:
-    """session: another than its own ones, for tests. Thread-safe."""
+    """Thread-safe."""
 
-    def __init__(self, session: requests.Session | None = None, bounds: Bounds = BOUNDS) -> None:
-        self._outward = session or requests.Session()
+    def __init__(self, bounds: Bounds = BOUNDS) -> None:
+        self._outward = requests.Session()
         # A proxy of the environment is for servers elsewhere, never for one on this machine.
-        self._local = session or requests.Session()
-        if session is None:
-            self._local.trust_env = False
+        self._local = requests.Session()
+        self._local.trust_env = False
+        logging.getLogger("urllib3.connectionpool").addFilter(_WITHOUT_QUERY)  # one filter is added once
         self._bounds = bounds
         self._free = threading.BoundedSemaphore(MOST_UNDER_WAY)
 
@@ -129,6 +131,18 @@ class Transport:
         return bytes(body)
 
 
+class _WithoutQuery(logging.Filter):
+    """urllib3 logs each path with its query at level DEBUG, and a redirect's query may hold the key that was sent."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(one.split("?")[0] if isinstance(one, str) else one for one in record.args)
+        return True
+
+
+_WITHOUT_QUERY = _WithoutQuery()
+
+
 class _Headers(AuthBase):
     """The headers of a request. As an `auth` they also keep requests from using ~/.netrc instead."""
 
@@ -140,13 +154,6 @@ class _Headers(AuthBase):
             {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "wattmix", **self._headers}
         )
         return request
-
-
-def origin(url: str) -> str:
-    """Scheme, host and port: all of an address that is ever shown."""
-    parts = urlsplit(url)
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
 
 
 def _next(url: str, location: str) -> str:
