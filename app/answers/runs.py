@@ -17,7 +17,8 @@ from app.facts.book import FactBook
 from app.reference.gpus import find_gpu, same_gpu
 from app.reference.prices import list_price
 from app.split.options import same_model
-from app.split.point import is_burst, is_saturated, is_small_sample
+from app.split.point import is_small_sample
+from app.split.run_point import is_burst, is_saturated
 from app.spreadsheet import csv_text
 from collectors.benchmark.run import BenchmarkRun, Latency
 

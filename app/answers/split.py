@@ -16,8 +16,8 @@ from app.reference.tables import data_folder
 from app.split.answer import Pool, Share, SplitAnswer
 from app.split.demand import Demand, FleetOffer, parse_demand
 from app.split.options import Fleet, Option
-from app.split.point import OperatingPoint, power_from_tdp
 from app.split.recommend import Recommendation, recommend
+from app.split.run_point import TDP_ESTIMATE, point_of_run, power_from_tdp
 from app.split.scenario import knobs
 from collectors.benchmark.run import BenchmarkRun
 
@@ -84,7 +84,7 @@ def _numbered(fleet: Fleet, runs: list[BenchmarkRun]) -> list[Option]:
         seen[shape] = seen.get(shape, 0) + 1
         spec = find_gpu(run.gpu_name)
         idle_w, loaded_w = power_from_tdp(run, spec.tdp_w if spec else None)
-        options.append(Option(fleet, OperatingPoint(run, idle_w, loaded_w), seen[shape]))
+        options.append(Option(fleet, point_of_run(run, idle_w, loaded_w), seen[shape]))
     return options
 
 
@@ -112,7 +112,7 @@ def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
         "assumptions": {
             "basis": "total",
             "boundary": "GPU power without host; grams x PUE",
-            "power_method": "tdp_estimate (idle 20% of TDP, default)",
+            "power_method": TDP_ESTIMATE,
             "max_utilisation": solve.max_utilisation,
             "carbon_usd_per_t": solve.carbon_usd_per_t,
             "small_samples": solve.small_samples,
@@ -152,7 +152,7 @@ def _share(share: Share) -> dict[str, Any]:
         "fleet": share.option.fleet.name,
         "gpus_per_replica": share.option.point.gpus,
         "qps_point": share.option.point.qps,
-        "run_id": share.option.point.run.run_id,
+        "run_id": share.option.point.point_id,
         "share": share.share,
         "tokens_per_s": share.tokens_per_s,
         "flags": list(share.flags),
@@ -162,9 +162,9 @@ def _share(share: Share) -> dict[str, Any]:
 def _replica(pool: Pool) -> dict[str, Any]:
     return {
         "fleet": pool.option.fleet.name,
-        "gpu": pool.option.point.run.gpu_name,
+        "gpu": pool.option.point.gpu_name,
         "gpu_label": pool.option.fleet.gpu_label,
-        "model": pool.option.point.run.model,
+        "model": pool.option.point.model,
         "gpus_per_replica": pool.option.point.gpus,
         "qps_point": pool.option.point.qps,
         "count": pool.count,
@@ -172,7 +172,7 @@ def _replica(pool: Pool) -> dict[str, Any]:
         "usd_per_hour": pool.usd_per_hour,
         "watts": pool.power_w,
         "g_per_hour": pool.g_per_hour,
-        "run_id": pool.option.point.run.run_id,
-        "source_file": pool.option.point.run.source_file,
-        "source_index": pool.option.point.run.source_index,
+        "run_id": pool.option.point.point_id,
+        "source_file": pool.option.point.source_file,
+        "source_index": pool.option.point.source_index,
     }

@@ -160,7 +160,7 @@ def _missing(pools: tuple[Pool, ...]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for pool in pools:
         if pool.power_w is None:
-            found[f"no power is known for {pool.option.point.run.gpu_name}"] = None
+            found[f"no power is known for {pool.option.point.gpu_name}"] = None
         if pool.option.fleet.g_per_kwh is None:
             found[f"fleet {pool.option.fleet.name}: {pool.option.fleet.carbon_label}"] = None
     return tuple(found)

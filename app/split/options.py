@@ -114,7 +114,7 @@ def same_model(wanted: str, measured: str) -> bool:
 
 def admit(demand: Demand, options: Sequence[Option]) -> Admission:
     """Sort the options canonically and test each against each class of its model (design section 5, first bullet)."""
-    relevant = [o for o in options if any(same_model(one.model, o.point.run.model) for one in demand.classes)]
+    relevant = [o for o in options if any(same_model(one.model, o.point.model) for one in demand.classes)]
     ordered = tuple(sorted(relevant, key=_canonical))
     admissible: dict[str, tuple[int, ...]] = {}
     flags: dict[tuple[str, int], tuple[Flag, ...]] = {}
@@ -122,7 +122,7 @@ def admit(demand: Demand, options: Sequence[Option]) -> Admission:
     for one in demand.classes:
         fitting: list[int] = []
         for index, option in enumerate(ordered):
-            if not same_model(one.model, option.point.run.model):
+            if not same_model(one.model, option.point.model):
                 continue
             failure = _failure(one, option, demand.solve.small_samples)
             if failure:
@@ -136,15 +136,15 @@ def admit(demand: Demand, options: Sequence[Option]) -> Admission:
 
 def _canonical(option: Option) -> tuple[str, int, float, str, str]:
     """Fleet name first: the order in which ties are broken. It does not depend on the order of the input."""
-    run = option.point.run
-    return (option.fleet.name, run.gpu_count, run.offered_requests_per_s or float("inf"), run.model, run.run_id)
+    point = option.point
+    return (option.fleet.name, point.gpus, point.qps or float("inf"), point.model, point.point_id)
 
 
 def _failure(one: WorkloadClass, option: Option, policy: Policy) -> Exclusion | None:
     fleet = option.fleet
     if one.fleets is not None and fleet.name not in one.fleets:
         return Exclusion(option, one.name, f"class {one.name} may only use {', '.join(one.fleets) or 'no fleet'}")
-    if fleet.offer.model is not None and not same_model(fleet.offer.model, option.point.run.model):
+    if fleet.offer.model is not None and not same_model(fleet.offer.model, option.point.model):
         return Exclusion(option, one.name, f"fleet {fleet.name} serves only {fleet.offer.model}")
     if fleet.offer.max_gpus is not None and fleet.offer.max_gpus < option.point.gpus:
         return Exclusion(option, one.name, f"needs {option.point.gpus} GPUs, fleet has {fleet.offer.max_gpus}")
@@ -155,7 +155,7 @@ def _failure(one: WorkloadClass, option: Option, policy: Policy) -> Exclusion | 
 
 def _slo_failure(one: WorkloadClass, option: Option, policy: Policy) -> Exclusion | None:
     for slo in one.slo:
-        n = option.point.run.completed
+        n = option.point.n
         if policy == "refuse" and is_small_sample(n, slo.percentile):
             return Exclusion(option, one.name, f"small sample: {n} requests cannot show a p{slo.percentile:g}")
         value, name = option.point.slo_value_ms(slo, policy)

@@ -1,47 +1,67 @@
-"""Operating points: what one replica was measured to do, and how far the measurement can be trusted."""
+"""Operating points: what one replica was measured to do at one load, and how far the measurement can be trusted."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
-from app import units
 from app.split.demand import Policy, Slo, WorkloadClass
-from collectors.benchmark.run import BenchmarkRun, Latency
+from collectors.benchmark.run import Latency, LatencyMetric
 
 Flag = Literal["small_sample", "burst", "saturated", "extrapolated"]
+PointSource = Literal["run", "live"]
 
-IDLE_SHARE_OF_TDP = 0.2  # design section 5: idle power where none was measured
-STEADY_TIMES_E2E = 3.0
-SATURATED_BELOW = 0.9
 EXTRAPOLATED_FACTOR = 2.0
 MAXIMUM_MARGIN = 1.25
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A benchmark run as a replica that could be bought again.
+    """A replica that could be bought again, as a benchmark run or a bin of live load measured it.
 
+    qps: the rate it was measured at, None when all requests came at once. prompt_share: of its tokens, None without
+    any. n: finished requests behind its latencies. seen: what its load says of it (burst, saturated).
+    prefill_s_per_token, decode_s_per_token: engine seconds for a token, None where only totals are known.
     idle_w, loaded_w: power of the whole replica without and at full load, in W; None when no power is known.
     """
 
-    run: BenchmarkRun
+    point_id: str
+    source: PointSource
+    model: str
+    gpu_name: str
+    gpus: int
+    qps: float | None
+    tokens_per_s: float
+    prompt_share: float | None
+    n: int
     idle_w: float | None
     loaded_w: float | None
+    power_method: str
+    latency: Mapping[LatencyMetric, Latency] = field(default_factory=dict)
+    seen: tuple[Flag, ...] = ()
+    recorded_at: datetime | None = None
+    source_file: str | None = None
+    source_index: int | None = None
+    prefill_s_per_token: float | None = None
+    decode_s_per_token: float | None = None
 
-    @property
-    def gpus(self) -> int:
-        return self.run.gpu_count
+    def tokens_per_s_for(self, one: WorkloadClass) -> float:
+        """What the replica makes of this class's tokens in the engine time that its own tokens took.
 
-    @property
-    def qps(self) -> float | None:
-        """The offered rate the point was measured at; None when all requests came at once."""
-        return self.run.offered_requests_per_s
+        With timings per token of prefill and decode each class is worth its own engine seconds; without them total
+        tokens count as they are (design section 5).
+        """
+        measured = self._engine_s_per_token(self.prompt_share)
+        wanted = self._engine_s_per_token(one.prompt_share)
+        return self.tokens_per_s * measured / wanted if measured and wanted else self.tokens_per_s
 
-    @property
-    def tokens_per_s(self) -> float:
-        return self.run.total_tokens / self.run.duration_s
+    def _engine_s_per_token(self, prompt_share: float | None) -> float | None:
+        if prompt_share is None or self.prefill_s_per_token is None or self.decode_s_per_token is None:
+            return None
+        return prompt_share * self.prefill_s_per_token + (1 - prompt_share) * self.decode_s_per_token
 
     def power_w(self, utilisation: float) -> float | None:
         """IT power of one replica at `utilisation` of its throughput: idle, and the rest with load."""
@@ -52,58 +72,33 @@ class OperatingPoint:
     def flags(self, one: WorkloadClass) -> list[Flag]:
         """What to know before trusting the point for this class (design section 5)."""
         found: list[Flag] = []
-        if any(is_small_sample(self.run.completed, slo.percentile) for slo in one.slo):
+        if any(is_small_sample(self.n, slo.percentile) for slo in one.slo):
             found.append("small_sample")
-        if is_burst(self.run):
-            found.append("burst")
-        elif is_saturated(self.run):
-            found.append("saturated")
+        found += self.seen
         if self._is_extrapolated(one):
             found.append("extrapolated")
         return found
 
     def _is_extrapolated(self, one: WorkloadClass) -> bool:
-        if self.run.total_tokens == 0:
+        if self.prompt_share is None:
             return True
-        measured, wanted = self.run.prompt_tokens / self.run.total_tokens, one.prompt_share
-        low, high = sorted((measured, wanted))
+        low, high = sorted((self.prompt_share, one.prompt_share))
         return high > EXTRAPOLATED_FACTOR * low
 
     def slo_value_ms(self, slo: Slo, policy: Policy) -> tuple[float | None, str]:
         """(milliseconds to hold against the SLO, what they are called); None when the metric was not measured."""
-        latency = self.run.latency.get(slo.metric, Latency())
-        if policy == "penalise" and is_small_sample(self.run.completed, slo.percentile):
-            return _upper_bound(latency, slo, self.run.completed)
+        latency = self.latency.get(slo.metric, Latency())
+        if policy == "penalise" and is_small_sample(self.n, slo.percentile):
+            return _upper_bound(latency, slo, self.n)
         found = latency.at_least(slo.percentile)
         if found is None:
             return None, f"p{slo.percentile:g} {slo.metric.upper()}"
         return found[1], f"p{found[0]:g} {slo.metric.upper()}"
 
 
-def power_from_tdp(run: BenchmarkRun, tdp_w: float | None) -> tuple[float | None, float | None]:
-    """(idle, loaded) W of the run's replica from its cards' TDP: an estimate, 20% of it when idle."""
-    loaded = None if tdp_w is None else tdp_w * run.gpu_count
-    return (None if loaded is None else IDLE_SHARE_OF_TDP * loaded), loaded
-
-
 def is_small_sample(n: int, percentile: float) -> bool:
     """Fewer than 5 of n requests lie above the percentile."""
     return round(n * (100 - percentile), 6) < 500  # rounded: 50 x (100 - 90) is 500, and 5000 x (100 - 99.9) is not
-
-
-def is_burst(run: BenchmarkRun) -> bool:
-    """Arrivals lasted less than 3 x the mean end-to-end time: no steady state was reached."""
-    mean_e2e_ms = run.mean_e2e_ms
-    if mean_e2e_ms is None:
-        return run.offered_requests_per_s is None
-    return run.arrival_s < STEADY_TIMES_E2E * units.seconds(mean_e2e_ms)
-
-
-def is_saturated(run: BenchmarkRun) -> bool:
-    """A steady run that achieved less than 0.9 of what was offered."""
-    if run.offered_requests_per_s is None or is_burst(run):
-        return False
-    return run.completed / run.duration_s < SATURATED_BELOW * run.offered_requests_per_s
 
 
 def _upper_bound(latency: Latency, slo: Slo, n: int) -> tuple[float | None, str]:

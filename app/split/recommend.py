@@ -28,7 +28,7 @@ class Recommendation:
 def recommend(demand: Demand, options: Sequence[Option]) -> Recommendation:
     """Solve `demand` over `options`, and over each baseline's part of them."""
     admission = admit(demand, options)
-    answer = _solve(demand, admission, options)
+    answer = _solved(demand, admission, options)
     kinds = ("enterprise", "consumer")
     return Recommendation(
         demand=demand,
@@ -38,7 +38,12 @@ def recommend(demand: Demand, options: Sequence[Option]) -> Recommendation:
     )
 
 
-def _solve(demand: Demand, admission: Admission, options: Sequence[Option]) -> SplitAnswer:
+def best_split(demand: Demand, options: Sequence[Option]) -> SplitAnswer:
+    """The best mix alone, without baselines and sentences: what is asked again and again with one number changed."""
+    return _solved(demand, admit(demand, options), options)
+
+
+def _solved(demand: Demand, admission: Admission, options: Sequence[Option]) -> SplitAnswer:
     hopeless = [
         explain_no_option(demand, admission, one)
         for one in demand.classes
@@ -63,7 +68,7 @@ def _baseline(demand: Demand, options: Sequence[Option], kind: str) -> SplitAnsw
         return _infeasible(demand, admit(demand, []), f"no fleet of kind {kind} with a benchmark run is on offer")
     names = {option.fleet.name for option in of_kind}
     alone = demand.model_copy(update={"fleets": tuple(fleet for fleet in demand.fleets if fleet.name in names)})
-    return _solve(alone, admit(alone, of_kind), of_kind)
+    return best_split(alone, of_kind)
 
 
 def _short_of_gpus(demand: Demand, options: Sequence[Option]) -> str:
@@ -76,7 +81,7 @@ def _short_of_gpus(demand: Demand, options: Sequence[Option]) -> str:
         replace(option, fleet=replace(option.fleet, offer=option.fleet.offer.model_copy(update={"max_gpus": None})))
         for option in options
     ]
-    answer = _solve(unlimited, admit(unlimited, freed), freed)
+    answer = best_split(unlimited, freed)
     needed: dict[str, int] = {}
     for pool in answer.pools:
         name = pool.option.fleet.name

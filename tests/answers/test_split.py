@@ -287,7 +287,7 @@ def test_penalised_small_samples_hold_1_25_times_their_maximum(
     example["solve"] = {"small_samples": "penalise"}
     found = recommended(parse_demand(example, "test"), study_runs)
     maxima = [
-        share.option.point.run.latency["ttft"].quantiles_ms[100.0]
+        share.option.point.latency["ttft"].quantiles_ms[100.0]
         for share in found.answer.shares
         if share.class_name == "chat"
     ]
@@ -308,7 +308,11 @@ def test_repeats_of_a_run_are_numbered_by_their_date(study_runs: list[BenchmarkR
         {"class": [TOKENS | {"name": "chat", "requests_per_s": 5, "slo": slo}], "fleet": [EXAMPLE["fleet"][0]]}, "test"
     )
     excluded = recommended(demand, [undated, late, first]).answer.excluded
-    assert {out.option.occurrence: out.option.point.run for out in excluded} == {1: first, 2: late, 3: undated}
+    assert {out.option.occurrence: out.option.point.point_id for out in excluded} == {
+        1: first.run_id,
+        2: late.run_id,
+        3: undated.run_id,
+    }
     endings = {out.option.occurrence: out.option.label.rpartition(" at 16 req/s")[2] for out in excluded}
     assert endings == {1: "", 2: " (run 2)", 3: " (run 3)"}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.split.demand import Demand, FleetOffer, Slo, WorkloadClass
 from app.split.options import Fleet, Option
-from app.split.point import OperatingPoint
+from app.split.run_point import point_of_run
 from collectors.benchmark.run import BenchmarkRun, Latency
 
 MODEL = "org/model"
@@ -62,7 +62,7 @@ def a_fleet(name: str = "fleet", *, kind: str = "enterprise", g_per_kwh: float |
 def an_option(
     fleet: Fleet, run: BenchmarkRun, *, idle_w: float | None = 100.0, loaded_w: float | None = 500.0
 ) -> Option:
-    return Option(fleet, OperatingPoint(run, idle_w, loaded_w))
+    return Option(fleet, point_of_run(run, idle_w, loaded_w))
 
 
 def a_demand(classes: list[WorkloadClass], fleets: list[Fleet], **solve: Any) -> Demand:
