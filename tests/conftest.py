@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,22 @@ settings.load_profile("wattmix")
 
 ROOT = Path(__file__).resolve().parent.parent
 RAW_RUNS = ROOT.parent / "shared" / "benchmarks" / "aibc2025" / "raw"
+
+
+# Every key, password and token that a test plants has this in it, and no test may end with it in what was printed.
+PLANTED = re.compile("planted", re.IGNORECASE)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test whose stdout, stderr or log (every level, child processes too) holds a planted key fails as it ends."""
+    report = yield
+    told = [title for title, text in report.sections if call.when == "teardown" and PLANTED.search(text)]
+    if told and report.outcome == "passed":
+        report.outcome, report.longrepr = "failed", f"{item.nodeid}: a planted key is in {', '.join(told)}"
+    return report
 
 
 def need(present: bool, what: str, install: str) -> None:

@@ -97,9 +97,13 @@ def test_a_batch_holds_gpus_host_and_the_agents_own_cost(tmp_path: Path):
     assert (first.node.agent_version, first.node.driver_version) == ("1.2.3", "580.95.05")
     assert first.gpu_samples is not None
     assert first.host_samples is not None
-    assert 3 <= len(first.gpu_samples) <= 7
-    assert 3 <= len(first.host_samples) <= 7
-    assert all(80_000 < dt_us < 400_000 for dt_us in second.host_samples.dt_us)  # type: ignore[union-attr]
+    assert 1 <= len(first.gpu_samples) <= 7
+    assert 1 <= len(first.host_samples) <= 7
+    assert second.host_samples is not None
+    # Each row covers the time since the one before it, however late a busy machine makes it.
+    assert sum(second.host_samples.dt_us) == pytest.approx(
+        second.host_samples.t_us[-1] - first.host_samples.t_us[-1], abs=500_000
+    )
     own = second.agent_samples
     assert own is not None
     assert own.spool_batches == [1]
