@@ -56,7 +56,7 @@ def import_runs(
     ] = None,
     max_file_mb: Annotated[int, typer.Option("--max-file-mb", min=1, help="Largest file to read, in MB.")] = 64,
 ) -> None:
-    """Import benchmark results (vLLM benchmark_serving JSON). Importing a file again changes nothing."""
+    """Import benchmark results (JSON of vLLM, GuideLLM, AIPerf, GenAI-Perf). Importing a file again changes nothing."""
     need_hub("import")
     from app.commands import importing
 

@@ -13,8 +13,8 @@ from rich.text import Text
 from app.commands.opening import opened
 from app.config import load_config, store_path
 from app.errors import ImportFileError
+from collectors.benchmark.fields import GpuOverride
 from collectors.benchmark.files import FileOutcome, FoundFile, PathNotFound, find_files, read_file
-from collectors.benchmark.vllm import GpuOverride
 
 _SHOWN = 20
 

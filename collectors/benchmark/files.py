@@ -8,17 +8,31 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from collectors.benchmark import facts_csv, vllm
+from collectors.benchmark import aiperf, facts_csv, guidellm, vllm
+from collectors.benchmark.fields import GpuOverride
 from collectors.benchmark.run import BenchmarkRun
-from collectors.benchmark.vllm import GpuOverride
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
 _DECODER = json.JSONDecoder()
 
 Verdict = Literal["read", "skipped", "broken"]
+
+
+class Importer(Protocol):
+    """A load generator's result objects: whether a JSON value is one, and the runs in it, the first at `index`."""
+
+    def recognises(self, candidate: object) -> bool: ...
+
+    def parse(
+        self, result: Any, /, *, file: str, index: int, line: int, gpu: GpuOverride | None
+    ) -> Sequence[BenchmarkRun]: ...
+
+
+# By what is in the file, never by its name. No object is of two kinds.
+_IMPORTERS: tuple[Importer, ...] = (vllm, guidellm, aiperf)
 
 
 @dataclass(frozen=True)
@@ -158,14 +172,19 @@ def _next(text: str, position: int) -> int:
 
 
 def _parse_objects(name: str, objects: list[tuple[int, Any]], gpu: GpuOverride | None) -> FileOutcome:
-    if not any(vllm.recognises(value) for _, value in objects):
-        return FileOutcome(name, "skipped", reason="JSON, but not a vLLM benchmark_serving result")
+    kinds = [_importer_of(value) for _, value in objects]
+    if not any(kinds):
+        return FileOutcome(name, "skipped", reason="JSON, but no result of vLLM, GuideLLM, AIPerf or GenAI-Perf")
     runs: list[BenchmarkRun] = []
-    for index, (line, value) in enumerate(objects):
-        if not vllm.recognises(value):
-            return FileOutcome(name, "broken", reason=f"object {index + 1} (line {line}) is not a benchmark result")
+    for number, (importer, (line, value)) in enumerate(zip(kinds, objects, strict=True), start=1):
+        if importer is None:
+            return FileOutcome(name, "broken", reason=f"object {number} (line {line}) is not a benchmark result")
         try:
-            runs.append(vllm.parse(value, file=name, index=index, line=line, gpu=gpu))
+            runs += importer.parse(value, file=name, index=len(runs), line=line, gpu=gpu)
         except ValueError as problem:
-            return FileOutcome(name, "broken", reason=f"object {index + 1} (line {line}), key {problem}")
+            return FileOutcome(name, "broken", reason=f"object {number} (line {line}), key {problem}")
     return FileOutcome(name, "read", tuple(runs))
+
+
+def _importer_of(value: object) -> Importer | None:
+    return next((importer for importer in _IMPORTERS if importer.recognises(value)), None)

@@ -35,12 +35,12 @@ class Latency:
 
 @dataclass(frozen=True)
 class BenchmarkRun:
-    """Facts of one run, as measured by the load generator. Nothing here is derived.
+    """Facts of one run, as measured by the load generator, or summed up from its own figures (docs/benchmarks.md).
 
-    offered_requests_per_s: target arrival rate; None means all requests at once.
+    offered_requests_per_s: target arrival rate; None means all at once, or as many as max_concurrency lets in.
     completed:              requests that finished, the sample size behind every latency.
-    recorded_at:            the file's own date. Result files name no zone; it is read as UTC.
-    source_index:           0-based position of the JSON object in its file; source_line: 1-based line it starts on.
+    recorded_at:            the file's own date. Where it names no zone, it is read as UTC.
+    source_index:           0-based position of the run in its file; source_line: 1-based line of its JSON object.
     """
 
     model: str

@@ -12,6 +12,8 @@ from app.store.benchmarks import read_runs
 from app.store.database import Store
 from collectors.benchmark import facts_csv
 from collectors.benchmark.run import BenchmarkRun
+from tests.collectors.benchmark.profiles import AIPERF
+from tests.collectors.benchmark.reports import benchmark, report
 from tests.collectors.benchmark.results import result, without, write_result
 from tests.collectors.benchmark.runs import RUN
 from tests.commands.invoke import wattmix
@@ -40,7 +42,7 @@ def test_good_files_go_in_and_broken_ones_are_named(capsys: Capture, tmp_path: P
     assert outcome.out == f"3 runs imported, 0 already there; 2 of 6 files read.\nStore: {db}\n"
     assert outcome.err.splitlines()[:3] == [
         "skipped .DS_Store: not a .json file",
-        "skipped other.json: JSON, but not a vLLM benchmark_serving result",
+        "skipped other.json: JSON, but no result of vLLM, GuideLLM, AIPerf or GenAI-Perf",
         "broken broken.json: object 2 (line 2), key `duration`: given 0; accepted: seconds > 0",
     ]
     assert outcome.err.splitlines()[3].startswith("broken torn.json: line 1, column ")
@@ -125,6 +127,26 @@ def test_a_csv_of_facts_is_imported(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "facts.csv").write_text(facts_csv.write([RUN]))
     assert wattmix(capsys, "import", tmp_path / "facts.csv", "--db", tmp_path / "s.duckdb").code == 0
     assert stored(tmp_path / "s.duckdb") == [RUN]
+
+
+def test_reports_of_other_load_generators_go_in_with_the_gpu_of_the_command_line(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    folder, db = tmp_path / "results", tmp_path / "s.duckdb"
+    write_result(folder / "benchmarks.json", report(benchmark("poisson"), benchmark("throughput")))
+    write_result(folder / "artifacts" / "profile_export_aiperf.json", AIPERF)
+    refused = wattmix(capsys, "import", folder, "--db", db)
+    assert refused.code == 2
+    assert refused.err.count("a GPU name given with --gpu") == 2
+    outcome = wattmix(capsys, "import", folder, "--gpu", "NVIDIA L40S", "--gpu-count", 2, "--db", db)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("3 runs imported, 0 already there; 2 of 2 files read.")
+    assert [(run.offered_requests_per_s, run.gpu_count, run.source_file) for run in stored(db)] == [
+        (2.5, 2, "artifacts/profile_export_aiperf.json"),
+        (2.5, 2, "benchmarks.json"),
+        (None, 2, "benchmarks.json"),
+    ]
+    assert "Qwen/Qwen3-8B" in wattmix(capsys, "runs", "--db", db, "--format", "csv").out
 
 
 def test_many_broken_files_are_counted_and_not_all_listed(capsys: Capture, tmp_path: Path) -> None:

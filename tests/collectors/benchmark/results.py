@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from collectors.benchmark.fields import GpuOverride
 from collectors.benchmark.files import FileOutcome, FoundFile, read_file
-from collectors.benchmark.vllm import GpuOverride
 
 # The first of the study's files, latencies cut short.
 RESULT: dict[str, Any] = {

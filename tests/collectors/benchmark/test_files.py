@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.benchmark import facts_csv
+from collectors.benchmark.fields import GpuOverride
 from collectors.benchmark.files import FoundFile, PathNotFound, find_files, read_file
-from collectors.benchmark.vllm import GpuOverride
+from tests.collectors.benchmark.profiles import AIPERF, GENAI_PERF, PHASES_CONFIG
+from tests.collectors.benchmark.reports import benchmark, older, report
 from tests.collectors.benchmark.results import RESULT, outcome_of, result, without, write_result
 
 
@@ -91,7 +94,8 @@ def test_a_broken_file_gives_no_run_and_says_where_and_what(tmp_path: Path, cont
 )
 def test_json_of_another_kind_is_skipped_not_broken(tmp_path: Path, content: str) -> None:
     outcome = outcome_of(written(tmp_path, content))
-    assert (outcome.verdict, outcome.reason) == ("skipped", "JSON, but not a vLLM benchmark_serving result")
+    told = "JSON, but no result of vLLM, GuideLLM, AIPerf or GenAI-Perf"
+    assert (outcome.verdict, outcome.reason) == ("skipped", told)
 
 
 @pytest.mark.parametrize(
@@ -266,3 +270,83 @@ def test_no_bytes_give_anything_but_a_verdict(tmp_path_factory: pytest.TempPathF
     outcome = outcome_of(path)
     assert outcome.verdict in ("skipped", "broken")
     assert outcome.reason
+
+
+GPU = GpuOverride("NVIDIA L40S", 2)
+REPORT = report(benchmark("poisson"), benchmark("concurrent"))
+
+
+@pytest.mark.parametrize(
+    ("content", "models"),
+    [
+        (result(), ["nvidia/AceMath-7B-Instruct"]),
+        (REPORT, ["Qwen/Qwen3-8B"] * 2),
+        (AIPERF, ["Qwen/Qwen3-8B"]),
+        (GENAI_PERF, ["Qwen/Qwen3-8B"]),
+    ],
+    ids=["vLLM", "GuideLLM", "AIPerf", "GenAI-Perf"],
+)
+@pytest.mark.parametrize("name", ["benchmarks.json", "profile_export_aiperf.json", "vllm-16qps.json", "x.JSON"])
+def test_a_format_is_known_by_its_content_not_by_the_name(
+    tmp_path: Path, content: dict[str, Any], models: list[str], name: str
+) -> None:
+    outcome = outcome_of(written(tmp_path, json.dumps(content, indent=2), name), gpu=GPU)
+    assert (outcome.verdict, outcome.reason) == ("read", None)
+    assert [run.model for run in outcome.runs] == models
+    assert {(run.gpu_name, run.gpu_count, run.source_line) for run in outcome.runs} == {("NVIDIA L40S", 2, 1)}
+
+
+def test_several_results_of_several_kinds_in_a_file_are_numbered_through(tmp_path: Path) -> None:
+    outcome = outcome_of(write_result(tmp_path / "all.json", REPORT, result(), report(older()), AIPERF), gpu=GPU)
+    assert (outcome.verdict, outcome.reason) == ("read", None)
+    assert [(run.source_index, run.source_line) for run in outcome.runs] == [(0, 1), (1, 1), (2, 2), (3, 3), (4, 4)]
+    assert list(facts_csv.read(facts_csv.write(outcome.runs))) == list(outcome.runs)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ([REPORT], "object 1 (line 1), key `gpu_name`: given None; accepted: a GPU name given with --gpu (GuideLLM"),
+        ([AIPERF], "object 1 (line 1), key `gpu_name`: given None; accepted: a GPU name given with --gpu (AIPerf"),
+        ([result(), report()], "object 2 (line 2), key `benchmarks`: given []; accepted: a list of at least one"),
+        ([result(), report(benchmark(), benchmark(duration=0))],
+         "object 2 (line 2), key `gpu_name`"),
+        ([AIPERF | {"request_count": {"unit": "requests", "avg": -4}}],
+         "object 1 (line 1), key `request_count.avg`: given -4; accepted: a whole number >= 0"),
+        ([REPORT, {"hello": 1}], "object 1 (line 1), key `gpu_name`"),
+        ([result(), {"benchmarks": [{"name": "BM_sort"}]}], "object 2 (line 2) is not a benchmark result"),
+    ],
+)  # fmt: skip
+def test_a_broken_result_of_any_kind_says_where_and_what(tmp_path: Path, content: list[Any], told: str) -> None:
+    outcome = outcome_of(write_result(tmp_path / "a.json", *content))
+    assert (outcome.verdict, outcome.runs) == ("broken", ())
+    assert str(outcome.reason).startswith(told)
+    assert "planted-key" not in str(outcome.reason)
+
+
+def _places(value: object, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every key and item of a JSON value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, one in inner for found in [(*place, key), *_places(one, (*place, key))]]
+
+
+_WHOLE = [REPORT, report(older()), AIPERF, GENAI_PERF, AIPERF | {"input_config": PHASES_CONFIG}]
+_ANYWHERE = st.sampled_from([(index, place) for index, one in enumerate(_WHOLE) for place in _places(one)])
+
+
+@given(where=_ANYWHERE, value=_JSON | st.integers(-(10**30), 10**30))
+def test_no_json_value_anywhere_in_a_report_gives_anything_but_a_verdict(
+    tmp_path_factory: pytest.TempPathFactory, where: tuple[int, tuple[Any, ...]], value: object
+) -> None:
+    index, (*way, last) = where
+    changed = inside = deepcopy(_WHOLE[index])
+    for key in way:
+        inside = inside[key]
+    inside[last] = value
+    path = tmp_path_factory.getbasetemp() / "fuzzed.json"
+    path.write_text(json.dumps(changed), encoding="utf-8")
+    outcome = outcome_of(path, gpu=GPU)
+    assert bool(outcome.reason) is (outcome.verdict != "read")
+    assert bool(outcome.runs) is (outcome.verdict == "read")
+    assert len(str(outcome.reason)) < 400
+    assert list(facts_csv.read(facts_csv.write(outcome.runs))) == list(outcome.runs)

@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
+from collectors.benchmark.fields import FieldError, GpuOverride
 from collectors.benchmark.run import BenchmarkRun, Latency
-from collectors.benchmark.vllm import FieldError, GpuOverride, parse, recognises
+from collectors.benchmark.vllm import parse, recognises
 from tests.collectors.benchmark.results import result, without
 
 
 def parsed(content: dict[str, Any], gpu: GpuOverride | None = None) -> BenchmarkRun:
-    return parse(content, file="a.json", index=0, line=1, gpu=gpu)
+    [run] = parse(content, file="a.json", index=0, line=1, gpu=gpu)
+    return run
 
 
 def test_every_fact_of_a_study_file_is_kept() -> None:
-    run = parse(result(), file="a.json", index=1, line=7)
+    [run] = parse(result(), file="a.json", index=1, line=7)
     assert run == BenchmarkRun(
         model="nvidia/AceMath-7B-Instruct",
         backend="vllm",
