@@ -16,7 +16,8 @@ from app.accounting.line import AccountLine
 from app.accounting.periods import Period
 from app.accounting.tokens import Basis
 from app.answers.account import account_lines
-from app.answers.carbon import carbon
+from app.answers.carbon import NAMES as CARBON_NAMES
+from app.answers.carbon import carbon, carbon_and_summary
 from app.answers.choices import account_names
 from app.answers.facts import add_fact, facts_as_json, fleets_in_force, import_facts, take_over
 from app.answers.grid import GridQuery, grid
@@ -170,6 +171,10 @@ class LocalBackend:
         """What grams stand on, what moved them, and when and where they would be fewer."""
         return carbon(self.store, self.config, query, datetime.now(UTC))
 
+    def carbon_and_summary(self, query: AccountQuery) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What `carbon` and `summary` answer, of one reading of the range. query: see there."""
+        return carbon_and_summary(self.store, self.config, query, datetime.now(UTC))
+
     def price_changes(self, query: AccountQuery) -> list[dict[str, Any]]:
         return price_changes(self.store, query)
 
@@ -284,7 +289,8 @@ class HubBackend:
         return self._account("power-load", query)
 
     def carbon(self, query: AccountQuery) -> dict[str, Any]:
-        return self._account("carbon", query)
+        answer: dict[str, Any] = self._call("GET", "/api/v1/carbon", params=query.as_words(CARBON_NAMES))
+        return answer
 
     def _account(self, name: str, query: AccountQuery, more: Mapping[str, str] | None = None) -> dict[str, Any]:
         answer: dict[str, Any] = self._call("GET", f"/api/v1/{name}", params={**query.as_words(), **(more or {})})

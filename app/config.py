@@ -94,13 +94,15 @@ class Node(Strict):
 class StoreSettings(Strict):
     """raw_days, minute_days: how long raw samples and minutes are kept; hours are kept for ever.
 
-    raw_max_gb: past this size of the file fewer days of raw samples are kept.
+    raw_max_gb: past this size of the file fewer days of raw samples are kept. forecast_days: how long superseded
+    forecasts of grid intensity are kept.
     """
 
     path: str | None = None
     raw_days: Annotated[Number, Field(ge=1, le=3660)] = 7.0
     raw_max_gb: Annotated[Number, Field(gt=0)] | None = None
     minute_days: Annotated[Number, Field(ge=1, le=36600)] = 90.0
+    forecast_days: Annotated[Number, Field(ge=1, le=36600)] = 14.0
 
     @model_validator(mode="after")
     def _minutes_outlive_raw(self) -> StoreSettings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from app import units
@@ -50,6 +51,12 @@ def signed(value: float, form: str) -> str:
 def basis_said(basis: str) -> str:
     """Of a carbon intensity: lifecycle or direct, or that its provider does not say which."""
     return "basis not said" if basis == "provider" else basis
+
+
+def utc_clock(moment: datetime | str) -> str:
+    """E.g. 2026-02-03 04:05Z, of a moment or its ISO 8601 form."""
+    found = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return f"{found.astimezone(UTC):%Y-%m-%d %H:%M}Z"
 
 
 def usd(value: float | None, digits: int = 2) -> str:

@@ -30,7 +30,8 @@ def _known(name: str) -> str:
 class GridSettings(Strict):
     """provider: of collectors.grid. The key is in the environment (key_env), in a file (key_file), or here.
 
-    zones: a zone as it is named here -> as the provider spells it. path: of the provider `csv_file`.
+    zones: a zone as it is named here -> as the provider spells it. path: of the provider `csv_file`. backfill_days: how
+    far back hours are read that an outage left out.
     """
 
     provider: Annotated[str, AfterValidator(_known)]
@@ -44,6 +45,7 @@ class GridSettings(Strict):
     kind: Kind | None = None
     path: _NeverEmpty | None = None
     poll_s: Annotated[Number, Field(ge=60, le=86_400)] = DEFAULT_POLL_S
+    backfill_days: Annotated[Number, Field(ge=2, le=366)] = 31.0
 
     @field_validator("base_url")
     @classmethod

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
-from app.formatting import short
+from app.formatting import short, utc_clock
 
 
 @pytest.mark.parametrize(
@@ -22,3 +24,8 @@ from app.formatting import short
 )
 def test_a_long_number_loses_what_nobody_reads(text: str, said: str) -> None:
     assert short(text) == said
+
+
+def test_a_moment_is_told_in_utc_whatever_its_offset() -> None:
+    berlin = "2026-02-03T05:05:59+01:00"
+    assert utc_clock(berlin) == utc_clock(datetime.fromisoformat(berlin)) == "2026-02-03 04:05Z"

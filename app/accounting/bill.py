@@ -71,11 +71,11 @@ class Bill:
         total_j = use.known_j + use.interpolated_j + use.estimated_j
         idle_j = use.idle_j if use.used_s else total_j
         used_usd, hours = self.used.usd, use.grid_hours
-        used, rest, basis = (hours.used, hours.rest, hours.basis) if hours else (None, None, "")
+        used, rest = (hours.used, hours.rest) if hours else (None, None)
         if use.used_s:
-            self.used.take(use.used_s, total_j - idle_j, terms, used, basis)
+            self.used.take(use.used_s, total_j - idle_j, terms, used)
         unused = self.idle if use.allocated else self.unallocated
-        unused.take(use.provisioned_s - use.used_s, idle_j, terms, rest, basis)
+        unused.take(use.provisioned_s - use.used_s, idle_j, terms, rest)
         if use.used_s and working_share is None:
             self.no_working = self.no_working or no_share
         else:
@@ -229,7 +229,7 @@ class Bill:
             all_j = hours.used.j + hours.rest.j
             told = {"estimated": hours.estimated_j, "forecast": hours.forecast_j}
             told["measured"] = max(all_j - hours.estimated_j - hours.forecast_j, 0.0)
-            self.grids.add(f"{hours.source}, PUE {terms.pue:g}")
+            self.grids |= {f"{source}, PUE {terms.pue:g}" for source in hours.sources}
         untold_j = left_over(total_j, sum(told.values()))
         if not told or untold_j > 0:
             told[terms.grid.method] = told.get(terms.grid.method, 0.0) + untold_j

@@ -46,12 +46,10 @@ class Sums:
     def embodied(self, end: EmbodiedEnd) -> float:
         return self.embodied_low_g if end == "low" else self.embodied_high_g if end == "high" else self.embodied_g
 
-    def take(
-        self, seconds: float, gpu_j: float, terms: Terms, hourly: HourlyPart | None = None, basis: str = ""
-    ) -> None:
+    def take(self, seconds: float, gpu_j: float, terms: Terms, hourly: HourlyPart | None = None) -> None:
         """Take over energy of GPUs that were there, with its carbon and its price.
 
-        hourly: of it, what is in hours whose intensity, of that basis, is known.
+        hourly: of it, what is in hours whose intensity is known.
         """
         it_j = gpu_j + terms.host_w * seconds
         site_j = it_j * terms.pue
@@ -60,7 +58,7 @@ class Sums:
         self.site_j += site_j
         if hourly is not None and hourly.j + hourly.s > 0:
             self.grams += units.kwh((hourly.weighed_j + terms.host_w * hourly.weighed_s) * terms.pue)
-            self.bases |= {basis}
+            self.bases |= hourly.bases
             told_j = (hourly.j + terms.host_w * hourly.s) * terms.pue
             if (untold_j := left_over(site_j, told_j)) != 0:
                 self._emit(untold_j, terms)

@@ -37,28 +37,31 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class HourlyPart:
-    """Joules of GPUs and their seconds in hours whose grid intensity is known, and the same times g/kWh."""
+    """Joules of GPUs and their seconds in hours whose grid intensity is known, and the same times g/kWh.
+
+    bases: of these intensities: lifecycle, direct or provider (who does not say).
+    """
 
     j: float
     s: float
     weighed_j: float
     weighed_s: float
+    bases: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class GridHours:
     """Hours of use whose grid intensity is known, with an engine at work (used) and without (rest).
 
-    estimated_j, forecast_j: of their joules, those whose intensity is estimated or forecast. basis: of the intensities,
-    lifecycle, direct or provider (who does not say); source: who told them of which zone.
+    estimated_j, forecast_j: of their joules, those whose intensity is estimated or forecast. sources: who told them of
+    which zone, for each basis.
     """
 
     used: HourlyPart
     rest: HourlyPart
     estimated_j: float
     forecast_j: float
-    basis: str
-    source: str
+    sources: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

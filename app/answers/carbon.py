@@ -15,13 +15,13 @@ from app.accounting.carbon import GridFactor
 from app.accounting.carbon_line import carbon_line
 from app.accounting.comparison import previous_period
 from app.accounting.decomposition import Part, effects, g_per_mtok
-from app.accounting.periods import Period
 from app.accounting.windows import Stretch, best_window
 from app.answers.account import accounts_of
 from app.answers.accounts import Accounts
 from app.answers.grid import grid_now
 from app.answers.query import MOST_POINTS, AccountQuery
-from app.answers.summary import heading
+from app.answers.query import NAMES as QUERY_NAMES
+from app.answers.summary import heading, summary_of, whole_range
 from app.answers.terms import fleet_grid
 from app.config import Config
 from app.reference.grid import table_factors
@@ -32,9 +32,12 @@ from app.store.moment import moment
 from app.store.reader import Reader
 
 Answer = dict[str, Any]
+# What it takes of a query: it is of one range, by fleet, and has figures of its own.
+NAMES = tuple(name for name in QUERY_NAMES if name not in ("step", "by", "figures"))
 # Local weekdays from Monday on, and hours of their clock.
 Heat = list[list[float | None]]
 WINDOW_HOURS = (1, 2, 4, 8)
+_FIGURES = ("g_per_mtok",)
 _HORIZON = timedelta(hours=72)
 
 
@@ -43,24 +46,29 @@ def carbon(store: Store, config: Config, query: AccountQuery, now: datetime) -> 
 
     basis: what the grams stand on, in one line. grid_now: where each zone's intensity of now is from, and how old it
     is. moved: g/Mtok before and now, and by how much mix, energy and grid moved it. load_kw, intensity: means by local
-    weekday and hour, of the site's power and of each zone's g/kWh. elsewhere: the same energy in other zones of the
-    same basis. ahead: each zone's forecast and its best windows.
+    weekday and hour, of the site's power and of each zone's g/kWh, each basis apart. elsewhere: the same energy in
+    other zones of the same basis. ahead: each zone's forecast and its best windows.
     """
-    with moment(store) as reader:
-        return _carbon(store, config, query, now, reader)
+    return carbon_and_summary(store, config, replace(query, by="fleet", step=None, figures=_FIGURES), now)[0]
 
 
-def _carbon(store: Store, config: Config, query: AccountQuery, now: datetime, reader: Reader) -> Answer:
-    asked = replace(query, by="fleet", step=None, figures=("g_per_mtok",))
+def carbon_and_summary(store: Store, config: Config, query: AccountQuery, now: datetime) -> tuple[Answer, Answer]:
+    """Both of one reading of the range. query: of the summary; it is by fleet and has g_per_mtok among its figures."""
     before = previous_period(query.start, query.end, query.zone)
-    range_ = Period(query.start, query.end, query.start.isoformat())
-    found = accounts_of(store, config, asked, [range_], now, reader)
-    earlier = replace(asked, start=before.start, end=before.end)
-    previous = accounts_of(store, config, earlier, [before], now, reader)
+    earlier = replace(query, start=before.start, end=before.end)
+    with moment(store) as reader:
+        found = accounts_of(store, config, query, [whole_range(query)], now, reader)
+        previous = accounts_of(store, config, earlier, [before], now, reader)
+        return _carbon(store, config, found, previous, reader), summary_of(found, previous, config)
+
+
+def _carbon(store: Store, config: Config, found: Accounts, previous: Accounts, reader: Reader) -> Answer:
+    query, now = found.query, found.now
     own = _grids(store, config, query, found)
     zones = sorted(own)
     providers = config.grid_providers()
     return heading(query, now) | {
+        "query": query.as_words(NAMES),
         "basis": carbon_line(found.total()),
         "grid_now": list(grid_now(reader, config, [own[zone] for zone in zones], now, query.known_at)),
         "moved": _moved(previous, found),
@@ -122,13 +130,13 @@ def _intensity(
     start_us, end_us = units.us_of_moment(query.start), units.us_of_moment(query.end)
     rows = hourly_factors(reader, zones, start_us, end_us, query.known_at, providers=providers)
     found = []
-    for (zone,), mine in rows.group_by("zone", maintain_order=True):
+    for (zone, basis), mine in rows.group_by("zone", "basis", maintain_order=True):
         values = [
             (units.moment_of_us(row["hour_us"]).astimezone(query.zone), row["g_per_kwh"])
             for row in mine.iter_rows(named=True)
         ]
-        bases, names = sorted(mine["basis"].unique()), sorted(mine["provider"].unique())
-        found.append({"zone": zone, "basis": " + ".join(bases), "providers": names, "g_per_kwh": _heat(values)})
+        names = sorted(mine["provider"].unique())
+        found.append({"zone": zone, "basis": basis, "providers": names, "g_per_kwh": _heat(values)})
     return found
 
 

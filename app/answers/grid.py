@@ -9,6 +9,7 @@ from typing import Any
 
 from app import units
 from app.accounting.carbon import GridFactor
+from app.answers.findings import duration
 from app.answers.grid_findings import BEHIND_S
 from app.answers.grid_sources import grid_sources, value_as_json
 from app.config import Config
@@ -96,12 +97,15 @@ def grid_now(
 
 
 def _current(sources: list[dict[str, Any]], factor: GridFactor) -> dict[str, Any]:
-    """The first source with a value of now; `why` says what is missing before it. age_s: of the provider's answer."""
+    """The first source with a value of now; `why` says what is missing before it. age_s: of the provider's answer.
+
+    is_fallback: it stands in for a provider that is asked and does not answer.
+    """
     why: list[str] = []
     for source in (one for one in sources if not one["is_marginal"]):
         newest = source["newest"]
         if newest is None:
-            why.append(f"{source['title']}: {source['problem'] or 'no value of the last day'}")
+            why.append(f"{source['title']}{_silence(source)}")
         elif newest["kind"] == "average":
             is_live = _is_live(source)
             if not is_live:
@@ -110,9 +114,21 @@ def _current(sources: list[dict[str, Any]], factor: GridFactor) -> dict[str, Any
             return value | {
                 "from": "live" if is_live else "cached", "title": source["title"], "age_s": source["answered_age_s"],
                 "value_age_s": newest["age_s"], "source": source["attribution"], "why": "; ".join(why) or None,
+                "is_fallback": bool(why),
             }  # fmt: skip
     said = factor.reason or "; ".join(why) or "no provider of wattmix.toml is asked for the average of this zone"
-    return _table(factor) | {"from": "table", "age_s": None, "kind": "average", "why": said}
+    return _table(factor) | {
+        "from": "table", "age_s": None, "kind": "average", "why": said, "is_fallback": bool(why),
+    }  # fmt: skip
+
+
+def _silence(source: dict[str, Any]) -> str:
+    """Of one without a value of the last day, why; where asking it fails, for how long it has."""
+    problem, answered_s = source["problem"], source["answered_age_s"]
+    if problem is None or source["state"] == "absent":
+        return f": {problem or 'no value of the last day'}"
+    since = "never answered" if answered_s is None else f"not answered for {duration(answered_s)}"
+    return f" has {since}: {problem}"
 
 
 def _is_live(source: dict[str, Any]) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from app.answers.findings import Finding, duration, finding
+from app.formatting import utc_clock
 
 # Providers are behind by less, most by an hour or two.
 BEHIND_S = 3 * 3600.0
@@ -29,7 +29,7 @@ def source_findings(source: Mapping[str, Any]) -> list[Finding]:
     if source["state"] == "absent":
         found.append(finding("warning", f"not asked: {source['problem']}", f"{source['advice']}{_until_then(source)}"))
     elif source["state"] == "failing":
-        again = f"; asked again from {_clock(source['retry_at'])} on" if source["retry_at"] else ""
+        again = f"; asked again from {utc_clock(source['retry_at'])} on" if source["retry_at"] else ""
         what = f"{_last_answer(source)}: {source['problem']}{again}"
         found.append(finding("warning", what, f"{source['advice']}{_until_then(source)}"))
     elif source["state"] == "behind":
@@ -60,9 +60,5 @@ def _until_then(source: Mapping[str, Any]) -> str:
     newest = source["newest"]
     if source["is_marginal"]:
         return ""
-    kept = "" if newest is None else f" values to {_clock(newest['end'])} are kept, and after that"
+    kept = "" if newest is None else f" values to {utc_clock(newest['end'])} are kept, and after that"
     return f"; until then{kept} {source['table']} counts"
-
-
-def _clock(moment: str) -> str:
-    return f"{datetime.fromisoformat(moment):%Y-%m-%d %H:%M}Z"

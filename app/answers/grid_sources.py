@@ -13,6 +13,7 @@ from app.grid_settings import GridSettings
 from app.store.grid import latest
 from app.store.grid_states import GridState, read_states
 from app.store.reader import Reader
+from collectors.grid.point import how_known
 from collectors.grid.registry import PROVIDERS
 
 # What is older says nothing of now.
@@ -88,7 +89,7 @@ def value_as_json(row: Row) -> dict[str, Any]:
         "start": units.moment_of_us(row["start_us"]).isoformat(),
         "end": units.moment_of_us(row["end_us"]).isoformat(),
         "g_per_kwh": row["g_per_kwh"],
-        "method": "forecast" if row["is_forecast"] else "estimated" if row["estimated"] else "measured",
+        "method": how_known(is_forecast=row["is_forecast"], estimated=row["estimated"]),
         "estimation_method": row["estimation_method"],
         "kind": row["kind"],
         "basis": row["basis"],

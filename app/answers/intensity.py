@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -14,33 +14,39 @@ from app.accounting.periods import Period
 from app.accounting.terms import GridHours, HourlyPart
 from app.answers.terms import DatedTerms
 from app.config import Config
+from app.formatting import utc_clock
 from app.store.grid import grid_stamp, hourly_factors, whole_hours
-from app.store.hourly_grid import HourlyGrid
+from app.store.hourly_grid import PARTS, HourlyGrid
 from app.store.reader import Reader
 
 Place = tuple[int, str | None]
+# Less is what the arithmetic of sums leaves over.
+_LEAST_S = 1e-6
 _WORDS = {"provider": "(basis not said)"}
 
 
 @dataclass(frozen=True)
 class Intensity:
-    """grid: what the store weighs by. zones: of each slot and fleet; sources: of each zone its basis and its teller."""
+    """grid: what the store weighs by. zones: of each slot and fleet; sources: of each zone and basis its tellers."""
 
     grid: HourlyGrid
     zones: Mapping[Place, str]
-    sources: Mapping[str, tuple[str, str]]
+    sources: Mapping[str, Mapping[str, str]]
 
     def hours_of(self, row: Mapping[str, Any]) -> GridHours | None:
         """Of a row of use that was weighed; None where no hour of its zone is known."""
-        found = self.sources.get(self.zones[row["position"], row["fleet"]])
-        if found is None:
+        told = self.sources.get(self.zones[row["position"], row["fleet"]])
+        if told is None:
             return None
-        basis, source = found
         used, rest = (
-            HourlyPart(row[f"{part}_live_j"], row[f"{part}_live_s"], row[f"{part}_weighed_j"], row[f"{part}_weighed_s"])
-            for part in ("used", "rest")
-        )
-        return GridHours(used, rest, row["estimated_grid_j"], row["forecast_grid_j"], basis, source)
+            HourlyPart(
+                row[f"{part}_live_j"], row[f"{part}_live_s"], row[f"{part}_weighed_j"], row[f"{part}_weighed_s"],
+                frozenset(basis for basis in told if row[f"{part}_{basis}_s"] > _LEAST_S),
+            )
+            for part in PARTS
+        )  # fmt: skip
+        sources = tuple(source for basis, source in told.items() if basis in used.bases | rest.bases)
+        return GridHours(used, rest, row["estimated_grid_j"], row["forecast_grid_j"], sources)
 
 
 def intensity_of(
@@ -65,30 +71,23 @@ def intensity_of(
     asked, providers = (tuple(sorted(set(zones.values()))), *hours, known_at), config.grid_providers()
     factors = reader.once(
         ("intensity", asked, repr(providers), stamp),
-        lambda: _one_basis(hourly_factors(reader, *asked, providers=providers)),
+        lambda: hourly_factors(reader, *asked, providers=providers),
     )
     if factors.is_empty():
         return None
     return Intensity(HourlyGrid.of(zones, factors), zones, _sources(factors))
 
 
-def _one_basis(known: pl.DataFrame) -> pl.DataFrame:
-    """Of each zone the hours of the basis that most of its hours have: two are never added."""
-    counted = known.group_by("zone", "basis").len().sort("zone", "len", "basis", descending=[False, True, False])
-    return known.join(counted.unique("zone", keep="first", maintain_order=True), on=["zone", "basis"], how="semi")
-
-
-def _sources(factors: pl.DataFrame) -> dict[str, tuple[str, str]]:
-    """E.g. DE -> (lifecycle, "DE by the hour, 312 g/kWh lifecycle on average, electricity_maps, known 2026-12-02
-    04:15Z")."""
+def _sources(factors: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """E.g. DE -> lifecycle -> "DE by the hour, 312 g/kWh lifecycle on average, electricity_maps, known 2026-12-02
+    04:15Z"."""
     told = factors.group_by("zone", "basis").agg(
         pl.col("provider").unique().sort(), pl.col("g_per_kwh").mean(), pl.col("known_at").max()
     )
-    return {
-        zone: (
-            basis,
+    found: dict[str, dict[str, str]] = {}
+    for zone, basis, providers, mean, known_at in told.sort("zone", "basis").iter_rows():
+        found.setdefault(zone, {})[basis] = (
             f"{zone} by the hour, {mean:.0f} g/kWh {_WORDS.get(basis, basis)} on average, {' + '.join(providers)}, "
-            f"known {known_at.astimezone(UTC):%Y-%m-%d %H:%M}Z",
+            f"known {utc_clock(known_at)}"
         )
-        for zone, basis, providers, mean, known_at in told.iter_rows()
-    }
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, cast, get_args
@@ -63,15 +63,15 @@ class AccountQuery:
         """The label that groups lines."""
         return self.by.removeprefix(LABEL) if self.by.startswith(LABEL) else None
 
-    def as_words(self) -> dict[str, str]:
-        """What `parse_query` takes, without what is left to its default."""
+    def as_words(self, names: Sequence[str] = NAMES) -> dict[str, str]:
+        """What `parse_query` takes, without what is left to its default; only these names of it."""
         given: dict[str, str | None] = {
             "from": _said(self.start), "to": _said(self.end), "tz": self.tz, "step": self.step, "by": self.by,
             "fleet": self.fleet, "model": self.model, "basis": self.basis, "view": self.view,
             "boundary": self.boundary, "known-at": self.known_at.isoformat() if self.known_at else None,
             "figures": ",".join(self.figures) if self.figures else None,
         }  # fmt: skip
-        return {name: text for name, text in given.items() if text is not None}
+        return {name: text for name, text in given.items() if text is not None and name in names}
 
     def with_step(self, finest: Step = "minute") -> AccountQuery:
         """With a step: the given one, else the finest from `finest` on with no more points than a line may have.

@@ -35,23 +35,32 @@ def summary(store: Store, config: Config, query: AccountQuery, now: datetime) ->
     {"query", "generated_at", "known_at", "period", "total": line, "previous": line, "change": {name: figure},
     "lines": [line], "quality", "notes"}; a line is {"key", "figures": {name: figure}}.
     """
-    names = query.figures or tuple(FIGURES)
-    period = Period(query.start, query.end, _label(query.start, query))
     before = previous_period(query.start, query.end, query.zone)
     earlier = replace(query, start=before.start, end=before.end, by="none")
     with moment(store) as reader:
-        found = accounts_of(store, config, query, [period], now, reader)
-        previous = accounts_of(store, config, earlier, [before], now, reader).total()
-    total = found.total()
-    return heading(query, now) | {
+        found = accounts_of(store, config, query, [whole_range(query)], now, reader)
+        previous = accounts_of(store, config, earlier, [before], now, reader)
+    return summary_of(found, previous, config)
+
+
+def summary_of(found: Accounts, previous: Accounts, config: Config) -> Answer:
+    """The summary of accounts of a whole range, and of the period before it."""
+    query, (period,), (before,) = found.query, found.periods, previous.periods
+    names = query.figures or tuple(FIGURES)
+    total, earlier = found.total(), previous.total()
+    return heading(query, found.now) | {
         "period": period_as_json(period),
         "total": _line({}, total, names),
-        "previous": {"period": period_as_json(before)} | _line({}, previous, names),
-        "change": {name: as_json(_change(name, total, previous)) for name in names},
+        "previous": {"period": period_as_json(before)} | _line({}, earlier, names),
+        "change": {name: as_json(_change(name, total, earlier)) for name in names},
         "lines": [_line(found.named(key), found.line(0, key), names) for key in found.keys],
         "quality": quality_of(total),
         "notes": notes_of(found, config),
     }
+
+
+def whole_range(query: AccountQuery) -> Period:
+    return Period(query.start, query.end, query.start.astimezone(query.zone).isoformat(timespec="minutes"))
 
 
 def _change(name: str, now: Account, before: Account) -> Figure:
@@ -166,7 +175,3 @@ def _values(figures: list[Figure]) -> Answer:
 
 def period_as_json(period: Period) -> Answer:
     return {"start": period.start.isoformat(), "end": period.end.isoformat(), "label": period.label}
-
-
-def _label(moment: datetime, query: AccountQuery) -> str:
-    return moment.astimezone(query.zone).isoformat(timespec="minutes")

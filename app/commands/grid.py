@@ -19,7 +19,7 @@ from app.backend import LocalBackend
 from app.commands.grid_checks import BOUNDS
 from app.commands.opening import opened
 from app.config import load_config
-from app.formatting import MISSING, basis_said, number
+from app.formatting import MISSING, basis_said, number, utc_clock
 from app.hub.grid_feed import read_now
 from collectors.http.client import Http
 
@@ -73,7 +73,7 @@ def _source(value: dict[str, Any]) -> str:
     if "start" not in value:
         return str(value["source"])
     method = f", {value['estimation_method']}" if value["estimation_method"] else ""
-    return f"{value['source']}: {_clock(value['start'])} to {_clock(value['end'])}{method}"
+    return f"{value['source']}: {utc_clock(value['start'])} to {utc_clock(value['end'])}{method}"
 
 
 def _forecasts(values: list[dict[str, Any]]) -> Iterator[Text | Table]:
@@ -88,7 +88,7 @@ def _forecasts(values: list[dict[str, Any]]) -> Iterator[Text | Table]:
         issued = rows[-1]["issued_at"]
         table.add_row(
             hour, low if low == high else f"{low} to {high}", kind, basis_said(basis), Text(provider),
-            _clock(issued) if issued else MISSING,
+            utc_clock(issued) if issued else MISSING,
         )  # fmt: skip
     yield table
 
@@ -99,7 +99,3 @@ def _by_hour(values: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], li
         hour = f"{datetime.fromisoformat(value['start']):%Y-%m-%d %H:00}"
         found.setdefault((hour, value["provider"], value["kind"], value["basis"]), []).append(value)
     return found
-
-
-def _clock(moment: str) -> str:
-    return f"{datetime.fromisoformat(moment):%Y-%m-%d %H:%M}Z"

@@ -43,7 +43,6 @@ def _asked(provider: Provider, name: str, zone: str, now: datetime) -> Check:
 def _value(answer: IntensityAnswer, now: datetime) -> str:
     point = answer.points[-1]
     grams = point.reason if point.g_per_kwh is None else f"{point.g_per_kwh:.0f} g/kWh"
-    method = "forecast" if point.is_forecast else "estimated" if point.estimated else "measured"
     behind_s = (now - point.end).total_seconds()
     age = f", ended {behind_s / 60:.0f} min ago" if behind_s > 0 else ""
-    return f"{grams} {point.kind}, {basis_said(point.basis)}, {method}{age}"
+    return f"{grams} {point.kind}, {basis_said(point.basis)}, {point.how}{age}"

@@ -27,7 +27,11 @@ def question(query: AccountQuery, cards: tuple[str, ...], columns: Sequence[str]
 
 def answered(asked: AccountQuery) -> Answer | None:
     """The summary; None where nothing was seen, and then the page says what to do."""
-    answer = served().summary(asked)
+    return if_seen(served().summary(asked), asked)
+
+
+def if_seen(answer: Answer, asked: AccountQuery) -> Answer | None:
+    """As `answered`, of a summary that is there."""
     if not answer["lines"]:
         nothing_seen(asked)
         return None

@@ -67,8 +67,8 @@ def by_weekday_and_hour(heat: Sequence[Sequence[float | None]], title: str, unit
     return figure
 
 
-def ahead(zones: Sequence[Answer], window: Answer | None, title: str, zone: ZoneInfo) -> go.Figure:
-    """Each zone's forecast, dashed as what is not measured; the window of the first shaded."""
+def ahead(zones: Sequence[Answer], windows: Mapping[str, Answer], title: str, zone: ZoneInfo) -> go.Figure:
+    """Each zone's forecast, dotted as what is not measured; its window, if it has one, shaded in its colour."""
     figure = blank(title, HEIGHT_PX)
     for number, one in enumerate(zones):
         starts = [_local(value["start"], zone) for value in one["values"]]
@@ -80,14 +80,14 @@ def ahead(zones: Sequence[Answer], window: Answer | None, title: str, zone: Zone
             line={"color": fleet_colour(number), "width": 2, "dash": "dot", "shape": "hv"},
             hovertemplate=f"<b>%{{y:,.0f}} g/kWh</b><br>from {WHEN}, forecast",
         )
-    if window is not None:
-        figure.add_vrect(
-            x0=_local(window["start"], zone),
-            x1=_local(window["end"], zone),
-            fillcolor=_BETTER,
-            opacity=0.18,
-            line_width=0,
-        )
+        if (window := windows.get(one["zone"])) is not None:
+            figure.add_vrect(
+                x0=_local(window["start"], zone),
+                x1=_local(window["end"], zone),
+                fillcolor=fleet_colour(number),
+                opacity=0.18,
+                line_width=0,
+            )
     figure.update_xaxes(title_text=f"local time, {zone.key}")
     figure.update_yaxes(title_text="g/kWh", rangemode="tozero")
     return figure

@@ -123,7 +123,7 @@ WORDS: Mapping[str, Words] = {
             f"{title}{label}", "gCO2e/Mtok", f"{explained} carbon of a million tokens{by}.", "less", digits=1
         )
         for name, title, explained in (
-            ("embodied", "Embodied g/Mtok", "Embodied"),
+            ("embodied", "Embodied gCO2e/Mtok", "Embodied"),
             ("sci", "SCI, gCO2e/Mtok", "Operational and embodied"),
         )
         for end, label, by in _ENDS

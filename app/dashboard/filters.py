@@ -14,7 +14,7 @@ from app.accounting.bill import VIEWS, View
 from app.accounting.energy import Boundary
 from app.accounting.periods import ONE_DAY, time_zone, zone_names
 from app.accounting.tokens import BASES, Basis
-from app.answers.query import BOUNDARIES, STEPS, AccountQuery, Step
+from app.answers.query import BOUNDARIES, NAMES, STEPS, AccountQuery, Step
 from app.backend import served
 from app.dashboard.ranges import PRESETS, Preset, bounds
 from app.errors import BadParameter
@@ -73,9 +73,9 @@ def with_chart_step(query: AccountQuery, finest: Step = "minute", most: int = 30
     return replace(query, step=next((step for step in allowed if query.points(step) <= most), "day"))
 
 
-def address_of(query: AccountQuery, route: str) -> str:
-    """The path of the API's answer to the same question, e.g. of route `summary`."""
-    return f"/api/v1/{route}?{urlencode(query.as_words(), safe=':,')}"
+def address_of(query: AccountQuery, route: str, names: Sequence[str] = NAMES) -> str:
+    """The path of the API's answer to the same question, e.g. of route `summary`; names: what the route takes."""
+    return f"/api/v1/{route}?{urlencode(query.as_words(names), safe=':,')}"
 
 
 def _choice(column: Any, label: str, key: str, options: Sequence[str], *, default: str | None = None) -> str:

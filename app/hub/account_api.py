@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from app.answers import carbon
 from app.answers.latency import parse_wanted
 from app.answers.query import NAMES, AccountQuery, parse_query
 from app.answers.summary import as_csv
@@ -43,7 +44,8 @@ class AccountApi:
 
     async def get_carbon(self, request: Request) -> Response:
         """What grams stand on, what moved them, and when and where they would be fewer."""
-        return JSONResponse(await run_in_threadpool(self._backend.carbon, _query(request, set())))
+        query = _query(request, set(), carbon.NAMES)
+        return JSONResponse(await run_in_threadpool(self._backend.carbon, query))
 
 
 async def _answer(request: Request, name: str, ask: Callable[[AccountQuery], dict[str, Any]]) -> Response:
@@ -56,6 +58,6 @@ async def _answer(request: Request, name: str, ask: Callable[[AccountQuery], dic
     return JSONResponse(answer)
 
 
-def _query(request: Request, more: set[str]) -> AccountQuery:
-    given = parameters(request, {*NAMES, *more})
-    return parse_query({name: given[name] for name in NAMES if name in given}, datetime.now(UTC))
+def _query(request: Request, more: set[str], names: Sequence[str] = NAMES) -> AccountQuery:
+    given = parameters(request, {*names, *more})
+    return parse_query({name: given[name] for name in names if name in given}, datetime.now(UTC))

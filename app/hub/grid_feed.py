@@ -12,6 +12,7 @@ from app.config import Config
 from app.grid_settings import GridSettings
 from app.store.database import Store
 from app.store.grid import append_points
+from app.store.grid_gaps import missed_hours
 from app.store.grid_states import GridState, read_states, write_state
 from collectors.grid import csv_file
 from collectors.grid.provider import Absent, IntensityAnswer, Provider
@@ -21,12 +22,14 @@ from collectors.http.problem import OF_THE_TIME, SourceProblem
 log = logging.getLogger("wattmix.grid")
 
 # recent: the last hours, every period. past: two days again, as providers revise them. forecast: what is to come.
-Job = Literal["recent", "past", "forecast"]
+# missed: what an outage left out, of hub or provider, once the provider answers.
+Job = Literal["recent", "past", "forecast", "missed"]
 RECENT, PAST = timedelta(hours=6), timedelta(hours=48)
 # What plans without access to older values still give.
 _LAST_DAY = timedelta(hours=22)
 # A file is read as a whole, whatever years it is about.
 _FILE_YEARS = timedelta(days=50 * 366)
+Span = tuple[datetime, datetime]
 ABSENT = "absent"
 
 
@@ -50,10 +53,28 @@ class GridFeed:
         with_forecast = "forecast" in self.provider.capabilities
         return ("past", "recent", "forecast") if with_forecast else ("past", "recent")
 
-    def ask(self, job: Job, now: datetime) -> IntensityAnswer | SourceProblem:
-        """Ask the provider; never longer than its bounds allow. What a plan refuses is asked for in a smaller form."""
+    @property
+    def misses_hours(self) -> bool:
+        """Whether an outage leaves hours out: a file is always read as a whole."""
+        return not isinstance(self.provider, Absent) and self.settings.provider != csv_file.NAME
+
+    @property
+    def is_ailing(self) -> bool:
+        """Whether the provider has not answered yet, or not the last time: hours may be missed."""
+        return self.answers == 0 or self.state.problem is not None
+
+    def missed(self, store: Store, now: datetime) -> Span | None:
+        """The hours that an outage left out, of the last `backfill_days`."""
+        since = now - timedelta(days=self.settings.backfill_days)
+        return missed_hours(store, self.settings.provider, self.zone, since, now)
+
+    def ask(self, job: Job, now: datetime, missed: Span | None = None) -> IntensityAnswer | SourceProblem:
+        """Ask the provider; never longer than its bounds allow. What a plan refuses is asked for in a smaller form.
+
+        missed: of that job, the hours. The provider splits them into as many questions as it takes.
+        """
         problem: SourceProblem | None = None
-        for question in self._questions(job, now):
+        for question in self._questions(job, now, missed):
             try:
                 return question()
             except SourceProblem as refusal:
@@ -87,17 +108,32 @@ class GridFeed:
                 self._stored[job] = fetched_at
         self.answers += problem is None
         self.failures += problem is not None
-        if job == "forecast":
+        if job == "missed":
+            self._note_missed(problem)
+        elif job == "forecast":
             missing = problem is not None and problem.kind not in OF_THE_TIME
             self.state = replace(self.state, forecast_problem=problem.what if missing and problem else None)
         else:
             self.state = _noted(self.state, problem, now, retry_at)
         write_state(store, self.state)
 
-    def _questions(self, job: Job, now: datetime) -> Iterator[Callable[[], IntensityAnswer]]:
+    def _note_missed(self, problem: SourceProblem | None) -> None:
+        """How the provider is doing is told by the other jobs; hours that stay out are only logged."""
+        if problem is not None:
+            log.warning(
+                "%s, zone %s: hours that an outage left out are not read: %s",
+                self.state.provider,
+                self.zone,
+                problem.what,
+            )
+
+    def _questions(self, job: Job, now: datetime, missed: Span | None) -> Iterator[Callable[[], IntensityAnswer]]:
         """The question of a job, and then those that a smaller plan may still answer."""
         provider, zone = self.provider, self.zone
         if isinstance(provider, Absent):
+            return
+        if missed is not None:
+            yield lambda: provider.history(zone, *missed)
             return
         if job == "forecast":
             yield lambda: provider.forecast(zone)

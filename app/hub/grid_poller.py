@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -13,8 +14,9 @@ from app.config import Config
 from app.hub.grid_feed import GridFeed, Job, feeds_of
 from app.store.database import Store
 from app.store.grid_states import write_state
+from collectors.grid.provider import IntensityAnswer
 from collectors.http.client import Http
-from collectors.http.problem import SourceProblem
+from collectors.http.problem import ProblemKind, SourceProblem
 
 log = logging.getLogger("wattmix.grid")
 
@@ -24,11 +26,13 @@ FIRST_RETRY_S = 60.0
 LONGEST_PAUSE_S = 30.0
 SHORTEST_PAUSE_S = 0.2
 _CLOSING_S = 1.0
+# Problems that are not over in a minute.
+_LASTING: Mapping[Job, tuple[ProblemKind, ...]] = {"forecast": ("no_access",), "missed": ("no_access", "empty")}
 
 
 @dataclass
 class _Task:
-    """What is asked again and again. due: by the monotonic clock."""
+    """What is asked again and again. due: by the monotonic clock; math.inf: when something else makes it so."""
 
     feed: GridFeed
     job: Job
@@ -39,6 +43,8 @@ class _Task:
 
 class GridPoller:
     """One thread; it begins at once with the last two days. A provider that hangs is left behind by its time-out.
+
+    With the first answer of a provider, and the first after a problem, hours are read that were missed meanwhile.
 
     http: what asks the providers. now: the hub's clock; monotonic: one that is never set.
     """
@@ -60,6 +66,7 @@ class GridPoller:
         for feed in self.feeds:
             write_state(store, feed.state)
         self._tasks = [self._task(feed, job) for feed in self.feeds for job in feed.jobs]
+        self._tasks += [_Task(feed, "missed", math.inf, math.inf) for feed in self.feeds if feed.misses_hours]
         self._thread = threading.Thread(target=self._run, name="grid", daemon=True)
         self._thread.start()
 
@@ -100,25 +107,46 @@ class GridPoller:
             self._stop.wait(self.pause_s())
 
     def _attend(self, task: _Task) -> None:
-        result = task.feed.ask(task.job, self._now())
+        try:
+            missed = task.feed.missed(self._store, self._now()) if task.job == "missed" else None
+        except Exception as fault:  # as in _take
+            self._wait_for_store(task, fault)
+            return
+        if task.job == "missed" and missed is None:
+            task.due = math.inf
+        else:
+            self._take(task, task.feed.ask(task.job, self._now(), missed))
+
+    def _take(self, task: _Task, result: IntensityAnswer | SourceProblem) -> None:
+        """Record an answer, and when it is asked for again."""
         problem = result if isinstance(result, SourceProblem) else result.problem
         task.failures = task.failures + 1 if problem is not None else 0
         wait_s = task.every_s if problem is None else self._retry_s(task, problem)
         task.due = self._monotonic() + wait_s
+        feed, now = task.feed, self._now()
+        is_back = problem is None and task.job in ("past", "recent") and feed.is_ailing
         with self._recording:
             if self._stop.is_set():
                 return
             try:
-                now = self._now()
-                task.feed.record(self._store, task.job, result, now, now + timedelta(seconds=wait_s))
+                retry_at = None if problem is None else now + timedelta(seconds=wait_s)
+                feed.record(self._store, task.job, result, now, retry_at)
             except Exception as fault:  # the store may be full or busy: the provider is asked again
-                task.due = self._monotonic() + FIRST_RETRY_S
-                log.error("grid values of %s, zone %s, wait: %s", task.feed.state.provider, task.feed.zone, fault)
+                self._wait_for_store(task, fault)
+                return
+        if is_back:
+            for missed in (one for one in self._tasks if one.feed is feed and one.job == "missed"):
+                missed.due = self._monotonic()
+
+    def _wait_for_store(self, task: _Task, fault: Exception) -> None:
+        task.due = self._monotonic() + FIRST_RETRY_S
+        log.error("grid values of %s, zone %s, wait: %s", task.feed.state.provider, task.feed.zone, fault)
 
     @staticmethod
     def _retry_s(task: _Task, problem: SourceProblem) -> float:
-        """A plan does not change within the hour; anything else may be over in a minute."""
-        if problem.kind == "no_access" and task.job == "forecast":
+        """A plan does not change within the hour, nor what a provider has of days ago; else it may be over in a
+        minute."""
+        if problem.kind in _LASTING.get(task.job, ()):
             return DAY_S
         longest_s = min(task.every_s, HOUR_S)
         return max(min(FIRST_RETRY_S * 2.0 ** (task.failures - 1), longest_s), problem.retry_after_s or 0.0)

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from app import units
 from app.answers.facts import place_nodes
 from app.config import Config
 from app.store.database import Store
+from app.store.grid_retention import delete_superseded_forecasts
 from app.store.retention import DAY_US, delete_expired, raw_days_within, raw_horizon_us
 from app.store.rollup import roll_up, waiting_minutes
 from app.store.writer import SampleWriter
@@ -65,6 +67,8 @@ class Jobs:
         self._writer.raw_days = raw_days_within(self._store, raw_days=settings.raw_days, max_gb=settings.raw_max_gb)
         delete_expired(self._store, self._now_us(), raw_days=self._writer.raw_days, minute_days=settings.minute_days)
         self._writer.raw_horizon_us = raw_horizon_us(self._store)
+        oldest_forecast_us = self._now_us() - int(settings.forecast_days * DAY_US)
+        delete_superseded_forecasts(self._store, units.moment_of_us(oldest_forecast_us))
 
     def _run(self) -> None:
         due = {self.roll_up_all: 0.0, self.delete_expired: time.monotonic() + RETENTION_EVERY_S}

@@ -30,24 +30,24 @@ _SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 
 # The order in which words on the same stretch of time count: of forecasts the one issued last, then the one known last.
-_ORDER = "(coalesce(issued_at, known_at), known_at)"
-_IDENTITY = "zone, provider, kind, basis, start_us, end_us, is_forecast"
+ORDER = "(coalesce(issued_at, known_at), known_at)"
+IDENTITY = "zone, provider, kind, basis, start_us, end_us, is_forecast"
 
 # one row per incoming point that says otherwise than what counts of the same stretch so far; time only goes on, so that
 # a clock that was set back hides nothing
 _APPEND = f"""
     INSERT INTO grid_point BY NAME
     WITH said AS (
-        SELECT {_IDENTITY}, max(known_at) AS said_at, arg_max(
+        SELECT {IDENTITY}, max(known_at) AS said_at, arg_max(
             {{'g_per_kwh': g_per_kwh, 'reason': reason, 'estimated': estimated, 'method': estimation_method,
-              'issued_at': issued_at}}, {_ORDER}) AS last
+              'issued_at': issued_at}}, {ORDER}) AS last
         FROM grid_point JOIN (SELECT DISTINCT zone, provider FROM incoming_points) USING (zone, provider)
         WHERE end_us > (SELECT min(start_us) FROM incoming_points)
           AND start_us < (SELECT max(end_us) FROM incoming_points)
         GROUP BY ALL
     )
     SELECT incoming.* REPLACE (greatest(incoming.known_at, said_at + INTERVAL 1 MICROSECOND) AS known_at)
-    FROM incoming_points AS incoming LEFT JOIN said USING ({_IDENTITY})
+    FROM incoming_points AS incoming LEFT JOIN said USING ({IDENTITY})
     WHERE last IS NULL
        OR last.g_per_kwh IS DISTINCT FROM incoming.g_per_kwh
        OR last.reason IS DISTINCT FROM incoming.reason
@@ -60,10 +60,10 @@ _APPEND = f"""
 # word that counts
 _KNOWN = f"""
     SELECT
-        {_IDENTITY},
+        {IDENTITY},
         arg_max(
             {{'g_per_kwh': g_per_kwh, 'reason': reason, 'estimated': estimated, 'method': estimation_method,
-              'issued_at': issued_at, 'known_at': known_at, 'revised_at': revised_at}}, {_ORDER}) AS last
+              'issued_at': issued_at, 'known_at': known_at, 'revised_at': revised_at}}, {ORDER}) AS last
     FROM grid_point
     WHERE list_contains($zones, zone) AND end_us > $start_us AND start_us < $end_us
       AND ($known_at::TIMESTAMPTZ IS NULL OR known_at <= $known_at)
@@ -146,7 +146,7 @@ _LATEST = f"""
 def append_points(store: Store, points: Iterable[IntensityPoint]) -> int:
     """Add what says otherwise than is known, all or none; how many points were added. Ingest goes on meanwhile."""
     frame = pl.DataFrame([_row(point) for point in points], schema=_SCHEMA, orient="row")
-    frame = frame.unique(_IDENTITY.split(", "), keep="last")
+    frame = frame.unique(IDENTITY.split(", "), keep="last")
     if frame.is_empty():
         return 0
     with store.transaction(beside_ingest=True) as connection:

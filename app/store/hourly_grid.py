@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 import polars as pl
 
 from app.store.gpu_rollup import HOUR_US
+from collectors.grid.point import Basis
 
+PARTS = ("used", "rest")
+BASES: tuple[Basis, ...] = get_args(Basis)
 # Of the hours whose intensity is known: joules and seconds in which an engine worked (used) or none did (rest), and the
 # same times g/kWh. estimated_grid_j, forecast_grid_j: of these joules, those whose intensity is no measured one.
+# used_direct_s, ...: of these seconds, those whose intensity is of that basis.
 WEIGHED = (
     "used_live_j", "rest_live_j", "used_live_s", "rest_live_s", "used_weighed_j", "rest_weighed_j", "used_weighed_s",
     "rest_weighed_s", "estimated_grid_j", "forecast_grid_j",
+    *(f"{part}_{basis}_s" for part in PARTS for basis in BASES),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class HourlyGrid:
-    """zones: a row per position and fleet: its zone. factors: a row per zone and hour_us: g_per_kwh, method."""
+    """zones: a row per position and fleet: its zone. factors: a row per zone and hour_us: g_per_kwh, method, basis."""
 
     zones: pl.DataFrame
     factors: pl.DataFrame
@@ -41,7 +47,7 @@ class HourlyGrid:
         dated = rows.with_columns(hour_us.alias("hour_us"))
         zoned = dated.join(self.zones, on=["position", "fleet"], how="left", nulls_equal=True)
         found = zoned.join(
-            self.factors.select("zone", "hour_us", "g_per_kwh", "method"), on=["zone", "hour_us"], how="left"
+            self.factors.select("zone", "hour_us", "g_per_kwh", "method", "basis"), on=["zone", "hour_us"], how="left"
         )
         all_j = pl.sum_horizontal("known_j", "interpolated_j", "estimated_j")
         rest_j = pl.when(pl.col("used_s") > 0).then("idle_j").otherwise(all_j)
@@ -58,4 +64,10 @@ class HourlyGrid:
             f"{method}_grid_j": pl.when(pl.col("method") == method).then(all_j).otherwise(0.0)
             for method in ("estimated", "forecast")
         }
-        return found.with_columns(**live, **weighed, **doubted).drop("hour_us", "zone", "g_per_kwh", "method")
+        based = {
+            f"{part}_{basis}_s": pl.when(pl.col("basis") == basis).then(sums[f"{part}_live_s"]).otherwise(0.0)
+            for part in PARTS
+            for basis in BASES
+        }
+        told = found.with_columns(**live, **weighed, **doubted, **based)
+        return told.drop("hour_us", "zone", "g_per_kwh", "method", "basis")

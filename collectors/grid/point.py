@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 Basis = Literal["lifecycle", "direct", "provider"]
 Kind = Literal["average", "marginal"]
+How = Literal["measured", "estimated", "forecast"]
 
 # The dirtiest grids are near 1,000 g/kWh and single plants near 1,500; more is another unit or a fault.
 MAX_G_PER_KWH = 3000.0
@@ -58,6 +59,15 @@ class IntensityPoint:
             raise ValueError("a point has a value or the reason why it has none")
         if self.is_forecast and not self.estimated:
             raise ValueError("a forecast is estimated")
+
+    @property
+    def how(self) -> How:
+        return how_known(is_forecast=self.is_forecast, estimated=self.estimated)
+
+
+def how_known(*, is_forecast: bool, estimated: bool) -> How:
+    """A forecast is estimated, too."""
+    return "forecast" if is_forecast else "estimated" if estimated else "measured"
 
 
 def judged(value: object, factor: float = 1.0) -> tuple[float | None, str | None]:

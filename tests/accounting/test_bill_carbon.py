@@ -149,8 +149,8 @@ def test_lifecycle_and_direct_grams_are_never_added() -> None:
 def test_grams_of_told_hours_need_no_yearly_value() -> None:
     """0.5 kWh and 0.1 kWh of a host of 100 W at 200 g/kWh, PUE 1.2: 144 g; of what is not told nothing is known."""
     unknown = rented(grid=GridFactor("XX", None, "", None, "default", "", reason="no zone XX"), pue=1.2, host_w=100)
-    told = HourlyPart(1.8e6, HOUR_S, 1.8e6 * 200, HOUR_S * 200)
-    hours = GridHours(told, HourlyPart(0.0, 0.0, 0.0, 0.0), 0.0, 0.0, "lifecycle", "XX by the hour")
+    told = HourlyPart(1.8e6, HOUR_S, 1.8e6 * 200, HOUR_S * 200, frozenset({"lifecycle"}))
+    hours = GridHours(told, HourlyPart(0.0, 0.0, 0.0, 0.0), 0.0, 0.0, ("XX by the hour",))
     all_told = bill((use(1.0, 1.0, used_w=500, grid_hours=hours), unknown))
     assert value(all_told.grams()) == pytest.approx(144.0)
     half_told = bill((use(2.0, 2.0, used_w=500, grid_hours=hours), unknown))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.answers.carbon import carbon
+from app.answers.carbon import carbon, carbon_and_summary
+from app.answers.summary import summary
 from app.facts.kinds import ZoneFact
 from app.store.database import Store
 from app.store.grid import append_points
@@ -20,6 +21,13 @@ def test_an_empty_store_says_so(store: Store) -> None:
     assert found["moved"] == {"before": None, "now": None, "effects": None, "reason": "a period has no tokens"}
     assert (found["intensity"], found["elsewhere"], found["ahead"]) == ([], [], [])
     assert {value for day in found["load_kw"] for value in day} == {None}
+
+
+def test_one_reading_gives_what_the_two_answers_say(two_hours: Store) -> None:
+    append_points(two_hours, [told(0, 100), told(1, 400)])
+    query = asked(60, by="fleet", figures=("carbon_g", "g_per_mtok"), tz="Europe/Berlin")
+    found = carbon_and_summary(two_hours, LIVE, query, NOW)
+    assert found == (carbon(two_hours, LIVE, query, NOW), summary(two_hours, LIVE, query, NOW))
 
 
 def test_a_period_without_tokens_has_no_causes(two_hours: Store) -> None:
@@ -47,6 +55,16 @@ def test_hours_of_the_week_are_local(two_hours: Store) -> None:
     [zone] = found["intensity"]
     assert (zone["zone"], zone["basis"], zone["providers"]) == ("EU27", "lifecycle", ["electricity_maps"])
     assert zone["g_per_kwh"][day][START.hour + 1 : START.hour + 3] == [pytest.approx(100), pytest.approx(400)]
+
+
+def test_hours_of_two_bases_are_in_no_mean_together(two_hours: Store) -> None:
+    """The same hour of the day of two days."""
+    append_points(two_hours, [told(0, 100), told(1, 400, basis="direct"), told(-167, 200, basis="lifecycle")])
+    found = carbon(two_hours, LIVE, asked(-170 * 60, minutes=172 * 60), NOW)["intensity"]
+    day, hour = START.weekday(), START.hour + 1
+    assert [(one["basis"], one["g_per_kwh"][day][hour]) for one in found] == [
+        ("lifecycle", pytest.approx(200)), ("direct", pytest.approx(400)),
+    ]  # fmt: skip
 
 
 def test_the_same_energy_elsewhere_is_of_the_same_basis(two_hours: Store) -> None:

@@ -69,7 +69,8 @@ def test_without_a_value_of_the_last_day_the_yearly_table_counts(store: Store) -
     state(store, answered_at=None, problem="no connection", problem_kind="unreachable", advice="check the network")
     answer = asked(store)
     assert answer["current"] == answer["table"] | {
-        "from": "table", "age_s": None, "kind": "average", "why": "Electricity Maps: no connection",
+        "from": "table", "age_s": None, "kind": "average", "why": "Electricity Maps has never answered: no connection",
+        "is_fallback": True,
     }  # fmt: skip
     assert (answer["table"]["g_per_kwh"], answer["table"]["year"], answer["table"]["method"]) == (
         329.65,
@@ -86,6 +87,7 @@ def test_no_provider_leaves_the_table_and_says_so(store: Store) -> None:
     current = asked(store, Config())["current"]
     assert (current["from"], current["g_per_kwh"]) == ("table", 329.65)
     assert current["why"] == "no provider of wattmix.toml is asked for the average of this zone"
+    assert not current["is_fallback"]
 
 
 def test_a_cloud_region_stands_for_its_zone(store: Store) -> None:
@@ -107,7 +109,7 @@ def test_the_first_entry_of_the_file_counts_and_the_second_stands_in(store: Stor
     assert (current["from"], current["provider"], current["why"]) == (
         "live",
         "energy_charts",
-        "Electricity Maps: HTTP 401",
+        "Electricity Maps has never answered: HTTP 401",
     )
     append_points(store, [value(NOON, 60, 320, fetched_at=NOON)])
     answer = asked(store, BOTH)

@@ -92,6 +92,38 @@ def test_direct_and_lifecycle_are_not_added(two_hours: Store) -> None:
     assert "direct" in found["reason"] and "lifecycle" in found["reason"]
 
 
+BASES = (None, "lifecycle", "direct", "provider")
+
+
+@pytest.mark.parametrize("first", BASES)
+@pytest.mark.parametrize("second", BASES)
+def test_hours_of_any_bases_sum_to_the_whole_or_it_says_why_not(
+    two_hours: Store, first: str | None, second: str | None
+) -> None:
+    """None: by the yearly value, which is lifecycle. Who does not say is not held against those who do."""
+    append_points(two_hours, [told(hour, 100, basis=one) for hour, one in enumerate((first, second)) if one])
+    whole = grams(two_hours)["carbon_g"]
+    hours = [summary(two_hours, LIVE, asked(begin, 60), NOW)["total"]["figures"]["carbon_g"] for begin in (0, 60)]
+    assert None not in [hour["value"] for hour in hours]
+    said = {one or "lifecycle" for one in (first, second)}
+    if {"direct", "lifecycle"} <= said:
+        assert whole["value"] is None
+        assert whole["reason"] == "grams of direct and lifecycle factors are not added: look at fleets of one basis"
+        # the engine worked in the first hour alone, so each part is of one basis and known
+        parts = [grams(two_hours)[f"carbon_{part}_g"]["value"] for part in ("active", "unallocated")]
+        assert parts == [pytest.approx(hour["value"]) for hour in hours]
+    else:
+        assert whole["value"] == pytest.approx(sum(hour["value"] for hour in hours), rel=1e-9)
+
+
+def test_a_zone_whose_basis_changes_names_both_of_its_tellers(two_hours: Store) -> None:
+    append_points(two_hours, [told(0, 100), told(1, 300, basis="direct")])
+    grids = grams(two_hours)["grids"]
+    assert [grid.split(" on average")[0] for grid in grids] == [
+        "EU27 by the hour, 100 g/kWh lifecycle", "EU27 by the hour, 300 g/kWh direct",
+    ]  # fmt: skip
+
+
 def test_grams_of_the_same_two_bases_are_held_against_each_other(store: Store) -> None:
     """An H100 whose hours are told by who does not say what is in them, and a desk in France by the table: 36 g, then
     72 g, beside 0.4 kWh of France's in both hours."""

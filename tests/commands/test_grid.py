@@ -68,7 +68,7 @@ def test_without_any_value_the_table_is_shown(capsys: Capture, settings: Path, t
     grid.do = "html"
     lines = shown(capsys, tmp_path, "DE").out.splitlines()
     assert lines[0] == "DE now: 330 g/kWh average, lifecycle, default, table"
-    assert "  Energy-Charts: HTTP 200 with an HTML page instead of JSON" in lines
+    assert "  Energy-Charts has never answered: HTTP 200 with an HTML page instead of JSON" in lines
     assert "no forecast" in lines
     # a zone that no provider is asked about
     asked = len(grid.paths)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -16,6 +19,7 @@ from app.dashboard.figure_words import with_unit
 from app.dashboard.views.carbon import CARDS
 from app.store.database import Store
 from app.store.grid import append_points
+from app.store.grid_states import GridState, write_state
 from collectors.grid.point import IntensityPoint
 from tests.dashboard.accounts import CONFIG, asked, fill, open_day
 from tests.dashboard.test_views import metric, open_page
@@ -69,6 +73,40 @@ def test_hours_of_providers_and_what_is_ahead_are_drawn(filled: LocalBackend) ->
     assert f"{own}: best from" in said(app)
     assert "95 g/kWh" in said(app)
     assert "No provider forecasts" not in said(app)
+
+
+def test_hours_of_two_bases_are_chosen_from_and_a_silent_provider_is_a_warning(filled: LocalBackend) -> None:
+    query = asked(opened(filled))
+    own = next(row["zone"] for row in filled.carbon(query)["elsewhere"] if row["is_own"])
+    hour = timedelta(hours=1)
+    known = {"zone": own, "fetched_at": query.start + 2 * hour}
+    points = [value(query.start, 60, 120, **known), value(query.start + hour, 60, 90, basis="direct", **known)]
+    append_points(filled.store, points)
+    told = {"provider": "electricity_maps", "key": "k", "zones": {own: own}}
+    config = CONFIG.model_copy(update={"grid": Config.model_validate({"grid": [told]}).grid})
+    now = datetime.now(UTC)
+    gone = GridState("electricity_maps", own, now, now - timedelta(days=5), "HTTP 503: not now", "failed", "wait")
+    write_state(filled.store, gone)
+    app = opened(LocalBackend(filled.store, config))
+    assert app.button_group("zone").options == [f"{own}, lifecycle", f"{own}, direct"]
+    (warning,) = (str(one.value) for one in app.warning)
+    assert "Grid now: " in warning and "has not answered for 5 d: HTTP 503: not now" in warning
+
+
+def test_each_zone_s_best_window_is_shaded_in_its_colour() -> None:
+    start = datetime(2026, 2, 3, 12, tzinfo=UTC)
+    hours = [(start + timedelta(hours=number)).isoformat() for number in range(5)]
+
+    def zone(name: str) -> dict[str, Any]:
+        values = [{"start": one, "end": after, "g_per_kwh": 100.0} for one, after in pairwise(hours)]
+        return {"zone": name, "basis": "lifecycle", "values": values}
+
+    windows = {"DE": {"start": hours[1], "end": hours[3]}, "FR": {"start": hours[0], "end": hours[2]}}
+    figure = carbon_charts.ahead([zone("DE"), zone("FR"), zone("PL")], windows, "title", ZoneInfo("Europe/Berlin"))
+    assert [(shape.x0.hour, shape.x1.hour) for shape in figure.layout.shapes] == [(14, 16), (13, 15)]
+    colours = [line.line.color for line in figure.data]
+    assert [shape.fillcolor for shape in figure.layout.shapes] == colours[:2]
+    assert len(set(colours)) == 3
 
 
 def test_an_empty_store_says_what_to_do(store: Store) -> None:

@@ -9,13 +9,14 @@ import pytest
 
 from app.answers.grid import grid_now
 from app.config import Config
-from app.dashboard.grid_words import grid_now_words
+from app.dashboard.grid_words import grid_now_words, provider_said
 from app.store.database import Store
 from app.store.grid import append_points
 from app.store.grid_states import GridState, write_state
 from tests.grid_points import value
 
 NOW = datetime(2026, 2, 3, 12, 30, tzinfo=UTC)
+NOON_DAYS_AGO = NOW - timedelta(days=5, minutes=30)
 CONFIG = Config.model_validate(
     {"grid": [{"provider": "electricity_maps", "zones": {"DE": "DE"}, "key_env": "NO_SUCH_TOKEN"}]}
 )
@@ -54,7 +55,7 @@ def test_a_kept_value_says_its_age_and_why(known: Store) -> None:
     state(known, 180, problem="HTTP 500: not now", problem_kind="failed")
     assert words(known, "DE") == (
         "DE: 321 g/kWh, cached, Electricity Maps, 3 h old, of the time up to 30 min ago, because Electricity "
-        "Maps: HTTP 500: not now"
+        "Maps: HTTP 500: not now; hours that it has not told count by the yearly average"
     )
 
 
@@ -67,7 +68,41 @@ def test_the_table_says_its_year_and_why(store: Store) -> None:
     )
 
 
+def test_a_provider_that_is_gone_for_days_leaves_the_table_and_says_since_when(store: Store) -> None:
+    append_points(store, [value(NOON_DAYS_AGO, 60, 321)])
+    state(store, 5 * 24 * 60, problem="HTTP 503: not now", problem_kind="failed")
+    assert words(store, "DE") == (
+        "DE: 330 g/kWh, yearly average of 2025, because Electricity Maps has not answered for 5 d: HTTP 503: not now"
+    )
+
+
+def test_a_provider_without_its_key_leaves_the_table_and_says_what_it_lacks(store: Store) -> None:
+    lacking = GridState("electricity_maps", "DE", problem="$NO_SUCH_TOKEN is not set (key_env)", problem_kind="absent")
+    write_state(store, lacking)
+    assert words(store, "DE") == (
+        "DE: 330 g/kWh, yearly average of 2025, because Electricity Maps: $NO_SUCH_TOKEN is not set (key_env)"
+    )
+
+
 def test_a_zone_that_no_table_has_is_not_known() -> None:
-    current = {"from": "table", "g_per_kwh": None, "year": None, "why": "no grid intensity for zone 'Atlantis'"}
+    current = {
+        "from": "table",
+        "is_fallback": False,
+        "g_per_kwh": None,
+        "year": None,
+        "why": "no grid intensity for zone 'Atlantis'",
+    }
     said = grid_now_words([{"zone": "Atlantis", "current": current}])
     assert said == "Grid now: Atlantis: not known, because no grid intensity for zone 'Atlantis'"
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ("energy_charts", "Energy-Charts"),
+        ("csv_file: our meter: hall 2", "CSV file: our meter: hall 2"),
+        ("one of before", "one of before"),
+    ],
+)
+def test_a_provider_is_told_by_its_title(stored: str, said: str) -> None:
+    assert provider_said(stored) == said

@@ -23,7 +23,7 @@ AHEAD = timedelta(minutes=10)
 class Grid:
     """do: `ok`, an HTTP status, or a word of _FAULTS. measured_to: quarter hours that begin before it are measured.
 
-    grams: of the measured quarter hours; of a forecast it is 1,000 less. skew: how far its clock is ahead.
+    grams: of the measured quarter hours. skew: how far its clock is ahead. since: it has nothing of before.
     """
 
     now: datetime
@@ -31,6 +31,7 @@ class Grid:
     grams: float = 300.0
     days: int = 2
     skew: timedelta = timedelta()
+    since: datetime | None = None
     retry_after: str | None = None
     port: int = 0
     paths: list[str] = field(default_factory=list)
@@ -50,6 +51,7 @@ class Grid:
             first = self.now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
             last = first + timedelta(days=3)
         starts = [first + number * QUARTER for number in range(int((last - first) / QUARTER))]
+        starts = [start for start in starts if self.since is None or start >= self.since]
         measured = [self.grams if start < self.now else None for start in starts]
         return {
             "unix_seconds": [int((start + self.skew).timestamp()) for start in starts],

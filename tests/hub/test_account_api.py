@@ -21,6 +21,7 @@ ASKED: dict[str, Callable[[Backend, AccountQuery], dict[str, Any]]] = {
     "series": lambda backend, query: backend.series(query),
     "latency": lambda backend, query: backend.latency(query),
     "one latency against a limit": lambda backend, query: backend.latency(query, Wanted(("ttft",), 0.1 + 0.2)),
+    "carbon": lambda backend, query: backend.carbon(query),
     "power_load": lambda backend, query: backend.power_load(query),
 }
 

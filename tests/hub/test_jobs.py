@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import duckdb
 import polars as pl
 import pytest
 
-from app.config import Config
+from app.config import Config, StoreSettings
 from app.hub import jobs as jobs_module
 from app.hub.jobs import Jobs
 from app.store.database import Store
+from app.store.grid import append_points
 from app.store.writer import SampleWriter
-from tests.batches import DAY, HOUR, MINUTE, SECOND, T0, Clock, batch, count, put, seconds, wait_until, writing
+from tests.batches import DAY, HOUR, MINUTE, SECOND, T0, Clock, at, batch, count, put, seconds, wait_until, writing
+from tests.grid_points import to_come
 
 CONFIG = Config.model_validate({
     "store": {"raw_days": 7, "minute_days": 30},
@@ -94,6 +97,20 @@ def test_retention_that_is_stopped_deletes_nothing_that_waits_for_its_rollup(
     stopped.delete_expired()
     jobs(store, taking, clock).delete_expired()
     assert minutes_j(store) == {start: pytest.approx(18_000.0)}
+
+
+def test_retention_deletes_superseded_forecasts(
+    store: Store, taking: SampleWriter, clock: Clock, by_hand: None
+) -> None:
+    """Of two that were known 14 and more days ago the later one stays; of younger ones both do."""
+    now = at(clock.us)
+    for days in (20, 15, 13, 1):
+        known_at = now - timedelta(days=days)
+        append_points(store, [to_come(now + timedelta(days=1), 60, days, known_at, issued_at=known_at)])
+    jobs(store, taking, clock).delete_expired()
+    assert store.query("SELECT g_per_kwh FROM grid_point ORDER BY known_at").rows() == [(15,), (13,), (1,)]
+    jobs(store, taking, clock, CONFIG.model_copy(update={"store": StoreSettings(forecast_days=1)})).delete_expired()
+    assert store.query("SELECT g_per_kwh FROM grid_point").rows() == [(1,)]
 
 
 # Raw samples that went for the file's size

@@ -15,6 +15,7 @@ from app.accounting.account import FIGURES
 from app.accounting.bill import VIEWS
 from app.accounting.figure import Method
 from app.accounting.tokens import BASES
+from app.answers import carbon
 from app.answers.query import BOUNDARIES, GROUPS, NAMES, STEPS
 from app.config import Config
 from app.facts.kinds import LatencySlo
@@ -136,7 +137,6 @@ def test_parameters_are_those_that_the_code_accepts() -> None:
         ("series", {"format"}),
         ("latency", {"metric", "max-ms"}),
         ("power-load", set()),
-        ("carbon", set()),
     ):
         parameters = {
             one["name"]: one for one in map(resolved, DOCUMENT["paths"][f"/api/v1/{path}"]["get"]["parameters"])
@@ -152,6 +152,8 @@ def test_parameters_are_those_that_the_code_accepts() -> None:
     assert set(DOCUMENT["components"]["schemas"]["Method"]["enum"]) == set(get_args(Method))
     of_grid = {one["name"] for one in map(resolved, DOCUMENT["paths"]["/api/v1/grid"]["get"]["parameters"])}
     assert of_grid == set(grid_api.NAMES)
+    of_carbon = {one["name"] for one in map(resolved, DOCUMENT["paths"]["/api/v1/carbon"]["get"]["parameters"])}
+    assert of_carbon == set(carbon.NAMES) == set(NAMES) - {"step", "by", "figures"}
     of_report = {one["name"] for one in map(resolved, DOCUMENT["paths"]["/api/v1/report"]["get"]["parameters"])}
     assert of_report == {*reports.NAMES, "format"}
 
@@ -204,3 +206,10 @@ def test_answers_keep_their_schemas(hub: Starlette, path: str, query: dict[str, 
 
 def test_it_is_served_as_it_is_written(hub: Starlette) -> None:
     assert ask(hub, "GET", "/api/v1/openapi.json").body == FILE.read_bytes()
+
+
+@pytest.mark.parametrize("given", [{"step": "hour"}, {"by": "fleet"}, {"figures": "cost"}])
+def test_carbon_refuses_what_it_would_not_use(hub: Starlette, given: dict[str, str]) -> None:
+    reply = ask(hub, "GET", "/api/v1/carbon", query=RANGE | given)
+    assert reply.status == 400
+    assert f"query `{next(iter(given))}`: no such parameter; accepted: basis, boundary, fleet, from" in reply.text

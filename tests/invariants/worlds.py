@@ -239,19 +239,24 @@ def _carbon_facts(made: World) -> list[tuple[Any, str, Any, datetime]]:
 
 
 def _intensities(made: World) -> Iterator[IntensityPoint]:
-    """Of some hours of both lifecycle zones, or of half of them: measured, estimated or forecast."""
+    """Of some hours of both lifecycle zones, or of half of them: measured, estimated or forecast.
+
+    In some worlds one zone's provider tells direct factors from some hour on, or does not say what its are.
+    """
     rng, known_at = made.rng, made.end + timedelta(hours=1)
+    other, changes_at = rng.choice(("lifecycle", "direct", "provider")), made.moment()
     hours = int((made.end - made.start) / timedelta(hours=1)) + 2
     first = made.start.replace(minute=0)
     for zone in ("zone-50", "zone-400"):
         for number in range(hours):
             start, minutes, grams = first + timedelta(hours=number), rng.choice((30, 60)), rng.uniform(0, 900)
+            basis = other if zone == "zone-50" and start >= changes_at else "lifecycle"
             kind = rng.choice(("none", "measured", "estimated", "forecast"))
             if kind == "forecast":
-                yield to_come(start, minutes, grams, known_at, zone=zone)
+                yield to_come(start, minutes, grams, known_at, zone=zone, basis=basis)
             elif kind != "none":
                 how: dict[str, Any] = {"estimated": True, "estimation_method": "a test"} if kind == "estimated" else {}
-                yield value(start, minutes, grams, zone=zone, fetched_at=known_at, **how)
+                yield value(start, minutes, grams, zone=zone, basis=basis, fetched_at=known_at, **how)
 
 
 def _between(rows: Sequence[Row], low: datetime, high: datetime) -> Iterator[Row]:

@@ -16,8 +16,12 @@ from tests.store.test_accounts import KNOWN, hours, join_fleet
 from tests.store.test_accounts import two_fleets as two_fleets
 
 FACTORS = pl.DataFrame(
-    [("DE", T0, 100.0, "measured"), ("DE", T0 + HOUR, 300.0, "forecast"), ("FR", T0, 20.0, "estimated")],
-    schema={"zone": pl.String, "hour_us": pl.Int64, "g_per_kwh": pl.Float64, "method": pl.String},
+    [
+        ("DE", T0, 100.0, "measured", "lifecycle"),
+        ("DE", T0 + HOUR, 300.0, "forecast", "direct"),
+        ("FR", T0, 20.0, "estimated", "provider"),
+    ],
+    schema={"zone": pl.String, "hour_us": pl.Int64, "g_per_kwh": pl.Float64, "method": pl.String, "basis": pl.String},
     orient="row",
 )
 GRID = HourlyGrid.of({(0, "big"): "DE", (0, "small"): "FR", (0, "new"): "FR"}, FACTORS)
@@ -34,15 +38,16 @@ def test_joules_and_seconds_count_by_the_intensity_of_their_hour(two_fleets: Sto
     found = weighed(two_fleets)
     nothing = dict.fromkeys(WEIGHED, 0.0)
     assert found["big", True] == pytest.approx(
-        nothing | {"used_live_j": 2.16e6, "used_live_s": 7200, "used_weighed_j": 2.16e8, "used_weighed_s": 7.2e5}
-    )
+        nothing | {"used_live_j": 2.16e6, "used_live_s": 7200, "used_weighed_j": 2.16e8, "used_weighed_s": 7.2e5,
+                   "used_lifecycle_s": 7200}
+    )  # fmt: skip
     assert found["big", False] == pytest.approx(
         nothing | {"rest_live_j": 2.16e6, "rest_live_s": 7200, "rest_weighed_j": 6.48e8, "rest_weighed_s": 2.16e6,
-                   "forecast_grid_j": 2.16e6}
+                   "forecast_grid_j": 2.16e6, "rest_direct_s": 7200}
     )  # fmt: skip
     assert found["small", True] == pytest.approx(
         nothing | {"used_live_j": 0.72e6, "used_live_s": 3600, "used_weighed_j": 1.44e7, "used_weighed_s": 7.2e4,
-                   "estimated_grid_j": 0.72e6}
+                   "estimated_grid_j": 0.72e6, "used_provider_s": 3600}
     )  # fmt: skip
 
 

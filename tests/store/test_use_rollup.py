@@ -157,7 +157,7 @@ def test_parts_are_those_of_a_recomputation_from_samples(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @worlds
 def test_parts_of_many_worlds_are_those_of_a_recomputation_from_samples(
     lasting: tuple[Store, SampleWriter], seed: int, placed: list[list[Placement]], hours: int, late: bool

@@ -8,14 +8,14 @@ from typing import Any
 
 import streamlit as st
 
-from app.answers.carbon import WINDOW_HOURS
+from app.answers.carbon import NAMES, WINDOW_HOURS
 from app.answers.query import AccountQuery
 from app.backend import LocalBackend, served
 from app.dashboard import accounts_charts, carbon_charts
-from app.dashboard.account_page import answered, question, table_with_csv
+from app.dashboard.account_page import if_seen, question, table_with_csv
 from app.dashboard.figure_cards import period_length, row_of_cards, standing_on
 from app.dashboard.filters import account_filters, address_of, with_chart_step
-from app.dashboard.grid_words import grid_now_words
+from app.dashboard.grid_words import grid_now_words, provider_said, stands_in
 from app.formatting import basis_said, markdown, number, percent
 
 CARDS = (
@@ -39,14 +39,14 @@ def page() -> None:
     query = account_filters()
     backend = served()
     asked = question(query, (*CARDS[0], *CARDS[1]), _COLUMNS)
-    answer = answered(asked)
+    found, told = backend.carbon_and_summary(asked)
+    answer = if_seen(told, asked)
     if answer is None:
         return
-    found = backend.carbon(query)
     trend = backend.series(with_chart_step(replace(query, figures=CARDS[0]), "hour", _TREND_POINTS))
     for names in CARDS:
         row_of_cards(names, query, answer, trend)
-    st.caption(markdown(f"{grid_now_words(found['grid_now'])}."))
+    _grid_now(found["grid_now"])
     st.caption(markdown(f"{found['basis']}."))
     st.caption(markdown(standing_on(query)))
     _moved(backend, query, found["moved"])
@@ -55,9 +55,18 @@ def page() -> None:
     _elsewhere(found["elsewhere"])
     table_with_csv("Carbon by fleet", asked, answer, _COLUMNS, "carbon")
     st.caption(
-        f"The same as JSON: causes, hours, forecasts and zones `{address_of(query, 'carbon')}`, figures "
+        f"The same as JSON: causes, hours, forecasts and zones `{address_of(query, 'carbon', NAMES)}`, figures "
         f"`{address_of(replace(asked, figures=None), 'summary')}`"
     )
+
+
+def _grid_now(zones: list[Answer]) -> None:
+    """In a line; where a provider does not answer, as a warning."""
+    words = markdown(f"{grid_now_words(zones)}.")
+    if stands_in(zones):
+        st.warning(words, icon=":material/cloud_off:")
+    else:
+        st.caption(words)
 
 
 def _moved(backend: LocalBackend, query: AccountQuery, moved: Answer) -> None:
@@ -84,22 +93,30 @@ def _clean_and_busy(found: Answer, query: AccountQuery) -> None:
     with right:
         if not found["intensity"]:
             st.info("No hour of this range has a measured grid intensity: the tables' yearly averages stand in, marked "
-                    "`default`. Providers are set as `[[grid]]` in `wattmix.toml`; the Health page says how they do.",
+                    "`default`. Providers are set as `[[grid]]` in `wattmix.toml`; Grid now, above, and the Health "
+                    "page say how they do.",
                     icon=":material/cloud_off:")  # fmt: skip
             return
-        names = [one["zone"] for one in found["intensity"]]
-        zone = st.segmented_control("Zone", names, default=names[0], key="zone") if len(names) > 1 else names[0]
-        one = next((one for one in found["intensity"] if one["zone"] == zone), found["intensity"][0])
-        basis, providers = basis_said(one["basis"]), ", ".join(one["providers"])
+        told = {_told(one, found["intensity"]): one for one in found["intensity"]}
+        first = next(iter(told))
+        chosen = st.segmented_control("Zone", list(told), default=first, key="zone") if len(told) > 1 else first
+        one = told[chosen or first]
+        basis, providers = basis_said(one["basis"]), ", ".join(map(provider_said, one["providers"]))
         title = f"Grid intensity of {one['zone']}, {basis}, by {providers}"
         figure = carbon_charts.by_weekday_and_hour(one["g_per_kwh"], title, "g/kWh", query.tz)
         st.plotly_chart(figure, key="chart_grid", config=_CHART, alt=title)
 
 
+def _told(one: Answer, all_of_them: list[Answer]) -> str:
+    """Its zone; with its basis, where hours of the zone are of several."""
+    is_alone = sum(other["zone"] == one["zone"] for other in all_of_them) == 1
+    return str(one["zone"]) if is_alone else f"{one['zone']}, {basis_said(one['basis'])}"
+
+
 def _ahead(zones: list[Answer], query: AccountQuery) -> None:
     st.subheader("What is ahead")
     if not zones:
-        st.info("No provider forecasts the zones of these fleets, so no better time for deferrable work is known.",
+        st.info("No provider forecasts the zones of these fleets now, so no better time for deferrable work is known.",
                 icon=":material/event_busy:")  # fmt: skip
         return
     hours = st.segmented_control(
@@ -108,18 +125,20 @@ def _ahead(zones: list[Answer], query: AccountQuery) -> None:
         default=2,
         format_func=lambda one: f"{one} h",
         key="window_hours",
-        help="The shaded time has the lowest mean intensity.",
+        help="The shaded time has the lowest mean intensity of its zone, in the colour of that zone.",
     )
-    found = [(one["zone"], window) for one in zones for window in one["windows"] if window["hours"] == (hours or 2)]
+    found = {one["zone"]: window for one in zones for window in one["windows"] if window["hours"] == (hours or 2)}
     title = "Forecast of grid intensity (dotted: not measured)"
-    figure = carbon_charts.ahead(zones, found[0][1] if found else None, title, query.zone)
+    figure = carbon_charts.ahead(zones, found, title, query.zone)
     st.plotly_chart(figure, key="chart_ahead", config=_CHART, alt=title)
     said = [
         f"{zone}: best from {_clock(window['start'], query)} to {_clock(window['end'], query)}, "
         f"{number(window['g_per_kwh'], 0)} g/kWh, {percent(window['saved_share'])} below the mean ahead"
-        for zone, window in found
+        for zone, window in found.items()
     ]
-    issued = "; ".join(f"{one['zone']} by {one['provider']}, issued {_clock(one['issued_at'], query)}" for one in zones)
+    issued = "; ".join(
+        f"{one['zone']} by {provider_said(one['provider'])}, issued {_clock(one['issued_at'], query)}" for one in zones
+    )
     best = ". ".join(said) or f"No forecast reaches over {hours or 2} h"
     st.caption(markdown(f"{best}. Forecasts: {issued}."))
 

@@ -68,3 +68,11 @@ def test_the_bounds_are_of_grams_per_kwh_and_not_of_the_providers_unit() -> None
     # 6000 lb/MWh x 0.45359237 = 2721.55 g/kWh is within, 7000 x 0.45359237 = 3175.15 is not
     assert judged(6000, 0.45359237)[0] == pytest.approx(2721.55422)
     assert judged(7000, 0.45359237)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("is_forecast", "estimated", "how"),
+    [(False, False, "measured"), (False, True, "estimated"), (True, True, "forecast")],
+)
+def test_how_a_value_is_known(is_forecast: bool, estimated: bool, how: str) -> None:
+    assert dataclasses.replace(POINT, is_forecast=is_forecast, estimated=estimated).how == how
