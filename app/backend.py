@@ -19,6 +19,7 @@ from app.answers.account import account_lines
 from app.answers.carbon import NAMES as CARBON_NAMES
 from app.answers.carbon import carbon, carbon_and_summary
 from app.answers.choices import account_names
+from app.answers.curves import LiveCurves, live_curves, measure_curves
 from app.answers.facts import add_fact, facts_as_json, fleets_in_force, import_facts, take_over
 from app.answers.grid import GridQuery, grid
 from app.answers.health import health
@@ -26,6 +27,7 @@ from app.answers.hosted import hosted_comparison
 from app.answers.idle import idle_gpus
 from app.answers.latency import Wanted, latency
 from app.answers.live import WINDOW_S, live
+from app.answers.live_demand import live_demand
 from app.answers.owning import rent_or_own
 from app.answers.power_load import power_load
 from app.answers.price_changes import price_changes
@@ -40,7 +42,7 @@ from app.errors import HubError, StoreBusy, WattmixError
 from app.reports.report import Progress, Report, build_report, report_from_json, untold
 from app.reports.request import Request
 from app.reports.runs import run_by_hand, schedules_as_json, written_file
-from app.split.demand import Demand
+from app.split.demand import Demand, parse_demand
 from app.store.benchmarks import Added, add_runs, read_runs
 from app.store.choices import fleet_cards
 from app.store.database import Store
@@ -61,6 +63,10 @@ class Backend(Protocol):
     def run_rows(self, *, model: str | None, gpu: str | None, assume: Assume) -> list[dict[str, Any]]: ...
 
     def split(self, demand: Demand | None) -> dict[str, Any]: ...
+
+    def live_demand(self) -> Demand: ...
+
+    def live_curves(self) -> dict[str, Any]: ...
 
     def health(self) -> dict[str, Any]: ...
 
@@ -132,7 +138,20 @@ class LocalBackend:
         """Of the configured demand where none is given."""
         book, now = fact_book(self.store), datetime.now(UTC)
         asked = demand or default_demand(self.config, book, now)
-        return split_as_json(recommend_split(asked, self.runs(), self.config, book, now))
+        live = self.curves(asked, now)
+        return split_as_json(recommend_split(asked, self.runs(), self.config, book, now, live))
+
+    def curves(self, demand: Demand, now: datetime) -> LiveCurves | None:
+        """What live load says for a demand; None where it asks for runs only."""
+        return None if demand.solve.sources == "runs" else measure_curves(self.store, self.config, now)
+
+    def live_demand(self) -> Demand:
+        """What is asked of the fleets, as measured."""
+        return live_demand(self.store, self.config, fact_book(self.store), datetime.now(UTC))
+
+    def live_curves(self) -> dict[str, Any]:
+        """What replicas did at which load."""
+        return live_curves(self.store, self.config, self.runs(), datetime.now(UTC))
 
     def health(self) -> dict[str, Any]:
         return health(self.store, datetime.now(UTC), self.config)
@@ -261,6 +280,13 @@ class HubBackend:
     def split(self, demand: Demand | None = None) -> dict[str, Any]:
         body = demand and demand.model_dump(by_alias=True, mode="json")
         answer: dict[str, Any] = self._call("GET" if demand is None else "POST", "/api/v1/split", json=body)
+        return answer
+
+    def live_demand(self) -> Demand:
+        return parse_demand(self._call("GET", "/api/v1/split/demand", params={"live": "1"}), self.address)
+
+    def live_curves(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call("GET", "/api/v1/split/curves")
         return answer
 
     def health(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from app.answers.curves import LiveCurves, blended_options, provenance
 from app.answers.offers import at_prices_in_force, prices_as_json, with_all_prices
 from app.config import Config, read_toml
 from app.errors import DemandError, UnknownName
@@ -17,7 +18,7 @@ from app.split.answer import Pool, Share, SplitAnswer
 from app.split.demand import Demand, FleetOffer, parse_demand
 from app.split.options import Fleet, Option
 from app.split.recommend import Recommendation, recommend
-from app.split.run_point import TDP_ESTIMATE, point_of_run, power_from_tdp
+from app.split.run_point import TDP_ESTIMATE
 from app.split.scenario import knobs
 from collectors.benchmark.run import BenchmarkRun
 
@@ -42,15 +43,29 @@ def starting_knobs(demand: Demand, config: Config) -> dict[str, float | None]:
 
 
 def recommend_split(
-    demand: Demand, runs: Sequence[BenchmarkRun], config: Config, book: FactBook, now: datetime
+    demand: Demand,
+    runs: Sequence[BenchmarkRun],
+    config: Config,
+    book: FactBook,
+    now: datetime,
+    live: LiveCurves | None = None,
 ) -> Recommendation:
-    """The recommendation for `demand` over the runs of its models on its fleets' GPUs."""
+    """The recommendation for `demand` over what its models do on its fleets' GPUs, by live load and runs."""
     demand = with_all_prices(demand, book, now)
+    return recommend(demand, split_options(demand, runs, config, live))
+
+
+def split_options(
+    demand: Demand, runs: Sequence[BenchmarkRun], config: Config, live: LiveCurves | None
+) -> list[Option]:
+    """What a demand with all its prices can be planned with, by its `sources`."""
+    sources = demand.solve.sources
     options: list[Option] = []
     for offer in demand.fleets:
-        fleet = _fleet(offer, demand, config)
-        options += _numbered(fleet, [run for run in runs if same_gpu(offer.gpu, run.gpu_name)])
-    return recommend(demand, options)
+        of_card = [run for run in runs if same_gpu(offer.gpu, run.gpu_name)] if sources != "live" else []
+        points = live.of_offer(offer) if live is not None and sources != "runs" else []
+        options += blended_options(_fleet(offer, demand, config), of_card, points)
+    return options
 
 
 def _fleet(offer: FleetOffer, demand: Demand, config: Config) -> Fleet:
@@ -65,7 +80,7 @@ def _fleet(offer: FleetOffer, demand: Demand, config: Config) -> Fleet:
 
 def _carbon(offer: FleetOffer, config: Config) -> tuple[float | None, str]:
     if offer.g_per_kwh is not None:
-        return offer.g_per_kwh, f"{offer.g_per_kwh:g} g/kWh (user)"
+        return offer.g_per_kwh, f"{offer.g_per_kwh:g} g/kWh ({offer.g_source or 'user'})"
     if offer.zone is None:
         return None, "neither zone nor g_per_kwh is set"
     try:
@@ -73,19 +88,6 @@ def _carbon(offer: FleetOffer, config: Config) -> tuple[float | None, str]:
     except UnknownName as problem:
         raise DemandError(f"fleet {offer.name}, `zone`: {problem}") from None
     return factor.g_per_kwh, factor.label
-
-
-def _numbered(fleet: Fleet, runs: list[BenchmarkRun]) -> list[Option]:
-    """An option per run; repeats of one shape are numbered in the order of their date."""
-    seen: dict[tuple[Any, ...], int] = {}
-    options: list[Option] = []
-    for run in sorted(runs, key=lambda run: (run.recorded_at is None, run.recorded_at, run.run_id)):
-        shape = (run.model, run.gpu_name, run.gpu_count, run.offered_requests_per_s)
-        seen[shape] = seen.get(shape, 0) + 1
-        spec = find_gpu(run.gpu_name)
-        idle_w, loaded_w = power_from_tdp(run, spec.tdp_w if spec else None)
-        options.append(Option(fleet, point_of_run(run, idle_w, loaded_w), seen[shape]))
-    return options
 
 
 def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
@@ -112,7 +114,8 @@ def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
         "assumptions": {
             "basis": "total",
             "boundary": "GPU power without host; grams x PUE",
-            "power_method": TDP_ESTIMATE,
+            "power_method": "; ".join(_power_methods(answer)) or TDP_ESTIMATE,
+            "sources": solve.sources,
             "max_utilisation": solve.max_utilisation,
             "carbon_usd_per_t": solve.carbon_usd_per_t,
             "small_samples": solve.small_samples,
@@ -146,6 +149,11 @@ def _totals(answer: SplitAnswer) -> dict[str, Any]:
     }
 
 
+def _power_methods(answer: SplitAnswer) -> list[str]:
+    """Of the pools, each once."""
+    return list(dict.fromkeys(pool.option.point.power_method for pool in answer.pools))
+
+
 def _share(share: Share) -> dict[str, Any]:
     return {
         "class": share.class_name,
@@ -175,4 +183,6 @@ def _replica(pool: Pool) -> dict[str, Any]:
         "run_id": pool.option.point.point_id,
         "source_file": pool.option.point.source_file,
         "source_index": pool.option.point.source_index,
+        "power_method": pool.option.point.power_method,
+        "provenance": provenance(pool.option.point),
     }

@@ -69,6 +69,8 @@ class Api:
             Route("/api/v1/study", _told(self._read(self.get_study)), methods=["GET"]),
             Route("/api/v1/split", _told(self._read(self.get_split)), methods=["GET"]),
             Route("/api/v1/split", _told(self._read(self.post_split)), methods=["POST"]),
+            Route("/api/v1/split/curves", _told(self._read(self.get_curves)), methods=["GET"]),
+            Route("/api/v1/split/demand", _told(self._read(self.get_demand)), methods=["GET"]),
             Route("/api/v1/summary", _told(self._read(self._accounts.get_summary)), methods=["GET"]),
             Route("/api/v1/series", _told(self._read(self._accounts.get_series)), methods=["GET"]),
             Route("/api/v1/latency", _told(self._read(self._accounts.get_latency)), methods=["GET"]),
@@ -179,6 +181,16 @@ class Api:
     async def post_split(self, request: Request) -> Response:
         content = _json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
         return JSONResponse(await run_in_threadpool(self._backend.split, parse_demand(content, "body")))
+
+    async def get_curves(self, request: Request) -> Response:
+        parameters(request, set())
+        return JSONResponse(await run_in_threadpool(self._backend.live_curves))
+
+    async def get_demand(self, request: Request) -> Response:
+        is_live = one_of("live", parameters(request, {"live"}).get("live", "0"), ("0", "1")) == "1"
+        ask = self._backend.live_demand if is_live else self._backend.default_demand
+        demand = await run_in_threadpool(ask)
+        return JSONResponse(demand.model_dump(by_alias=True, mode="json"))
 
 
 def _json_object(body: bytes) -> dict[str, Any]:

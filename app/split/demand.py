@@ -14,6 +14,8 @@ from collectors.benchmark.run import LatencyMetric
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 NonNegative = Annotated[Number, Field(ge=0)]
 Policy = Literal["allow", "penalise", "refuse"]
+Sources = Literal["both", "live", "runs"]
+MOST_REPLICAS = 10_000_000  # beyond it a solver's integers are no longer exact
 
 
 class Slo(Strict):
@@ -56,11 +58,19 @@ class WorkloadClass(Strict):
         return self
 
 
+class Running(Strict):
+    """Replicas of one shape that run on a fleet today."""
+
+    model: Name
+    gpus_per_replica: Annotated[Whole, Field(ge=1)]
+    replicas: Annotated[Whole, Field(ge=0, le=MOST_REPLICAS)]
+
+
 class FleetOffer(Strict):
     """GPUs on offer. g_per_kwh wins over zone; without either the fleet's grams are unknown, not 0.
 
     usd_per_gpu_hour: None is for the caller to look up. usd_per_kwh: electricity that its owner pays on top, per
-    kWh of the GPUs' energy x pue. price_source: where the price is from.
+    kWh of the GPUs' energy x pue. price_source, g_source: where the price and g_per_kwh are from.
     """
 
     name: Name
@@ -74,15 +84,24 @@ class FleetOffer(Strict):
     pue: Pue = 1.0
     model: Name | None = None
     kind: Name | None = None
+    embodied_g_per_gpu_hour: Annotated[Number, Field(ge=0, le=1e6)] | None = None
+    embodied_policy: Literal["full", "sunk"] = "full"
+    marginal_g_per_kwh: GramsPerKwh | None = None
+    today: tuple[Running, ...] = ()
+    g_source: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
 
 
 class SolveOptions(Strict):
-    """gap: relative distance from the proven bound at which the solver may stop; 0 asks for the exact optimum."""
+    """gap: relative distance from the proven bound at which the solver may stop; 0 asks for the exact optimum.
+
+    sources: what options are made of, live load, benchmark runs or both.
+    """
 
     carbon_usd_per_t: Usd = 0.0
     max_utilisation: Annotated[Number, Field(gt=0, le=1)] = 0.8
     small_samples: Policy = "allow"
     gap: Annotated[Number, Field(ge=0, lt=1)] = 0.001
+    sources: Sources = "both"
 
 
 class Demand(Strict):

@@ -61,8 +61,10 @@ class Option:
 
     @property
     def label(self) -> str:
-        """E.g. "rtx4090: 2x RTX 4090 at 16 req/s"."""
+        """E.g. "rtx4090: 2x RTX 4090 at 16 req/s", or "... at 15.8 req/s, live"."""
         load = "all at once" if self.point.qps is None else f"at {self.point.qps:g} req/s"
+        if self.point.source == "live":
+            load = f"at {self.point.qps or 0:.3g} req/s, live"
         repeat = f" (run {self.occurrence})" if self.occurrence > 1 else ""
         return f"{self.fleet.name}: {self.point.gpus}x {self.fleet.gpu_label} {load}{repeat}"
 
@@ -162,6 +164,6 @@ def _slo_failure(one: WorkloadClass, option: Option, policy: Policy) -> Exclusio
         if value is None:
             return Exclusion(option, one.name, f"{name} was not measured")
         if value > slo.max_ms:
-            reason = f"{name} {value:.1f} ms > {slo.max_ms:g} ms"
+            reason = option.point.slo_reason(slo, value, name)
             return Exclusion(option, one.name, reason, value / slo.max_ms)
     return None

@@ -11,7 +11,7 @@ from typing import Literal
 from app.split.demand import Policy, Slo, WorkloadClass
 from collectors.benchmark.run import Latency, LatencyMetric
 
-Flag = Literal["small_sample", "burst", "saturated", "extrapolated"]
+Flag = Literal["small_sample", "burst", "saturated", "throttled", "simulated", "extrapolated"]
 PointSource = Literal["run", "live"]
 
 EXTRAPOLATED_FACTOR = 2.0
@@ -19,11 +19,28 @@ MAXIMUM_MARGIN = 1.25
 
 
 @dataclass(frozen=True)
+class Window:
+    """When a live point was measured: minutes of replicas within [start, end), at loads of [low, high) tokens/s.
+
+    engines: that were at this load on the day with most of them.
+    """
+
+    start: datetime
+    end: datetime
+    minutes: int
+    engines: int
+    low_tokens_per_s: float
+    high_tokens_per_s: float
+
+
+@dataclass(frozen=True)
 class OperatingPoint:
     """A replica that could be bought again, as a benchmark run or a bin of live load measured it.
 
     qps: the rate it was measured at, None when all requests came at once. prompt_share: of its tokens, None without
-    any. n: finished requests behind its latencies. seen: what its load says of it (burst, saturated).
+    any. n: finished requests behind its latencies. seen: what its load says of it (burst, saturated), and its source.
+    beyond_ms: by metric, what quantiles in the unbounded last bucket are above of; they are infinite. window: of a live
+    point.
     prefill_s_per_token, decode_s_per_token: engine seconds for a token, None where only totals are known.
     idle_w, loaded_w: power of the whole replica without and at full load, in W; None when no power is known.
     """
@@ -47,6 +64,8 @@ class OperatingPoint:
     source_index: int | None = None
     prefill_s_per_token: float | None = None
     decode_s_per_token: float | None = None
+    beyond_ms: Mapping[LatencyMetric, float] = field(default_factory=dict)
+    window: Window | None = None
 
     def tokens_per_s_for(self, one: WorkloadClass) -> float:
         """What the replica makes of this class's tokens in the engine time that its own tokens took.
@@ -94,6 +113,12 @@ class OperatingPoint:
         if found is None:
             return None, f"p{slo.percentile:g} {slo.metric.upper()}"
         return found[1], f"p{found[0]:g} {slo.metric.upper()}"
+
+    def slo_reason(self, slo: Slo, value: float, name: str) -> str:
+        """How a value (of `slo_value_ms`) misses its limit."""
+        if math.isinf(value):
+            return f"{name} >= {self.beyond_ms[slo.metric]:g} ms (beyond its last bucket), limit {slo.max_ms:g} ms"
+        return f"{name} {value:.1f} ms > {slo.max_ms:g} ms"
 
 
 def is_small_sample(n: int, percentile: float) -> bool:

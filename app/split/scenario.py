@@ -72,4 +72,6 @@ def _apply(content: dict[str, Any], name: str, value: Any) -> None:
         fleet = next(fleet for fleet in content["fleet"] if fleet["name"] == target)
         if kind == "usd" and value != fleet["usd_per_gpu_hour"]:
             fleet["price_source"] = WHAT_IF
+        if kind == "g" and value != fleet["g_per_kwh"]:
+            fleet["g_source"] = WHAT_IF if value is not None else None
         fleet["usd_per_gpu_hour" if kind == "usd" else "g_per_kwh"] = value

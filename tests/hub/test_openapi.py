@@ -185,6 +185,8 @@ def test_examples_keep_their_schemas() -> None:
         ("/api/v1/facts", {}),
         ("/api/v1/power-load", RANGE),
         ("/api/v1/carbon", RANGE),
+        ("/api/v1/split/curves", {}),
+        ("/api/v1/split/demand", {"live": "0"}),
         ("/api/v1/grid", RANGE | {"zone": "DE"}),
         ("/api/v1/grid", {"zone": "aws:eu-west-1"}),
         ("/api/v1/runs", {"gpu": "H100 PCIe"}),

@@ -19,7 +19,9 @@ _CHART = {"displayModeBar": False}
 _FLAGS = {
     "small_sample": "too few requests for the SLO's percentile",
     "burst": "the load test ended before a steady state",
-    "saturated": "less than 90% of the offered load was achieved",
+    "saturated": "less than 90% of the offered load was achieved, or requests waited most of the time",
+    "throttled": "most of the time a GPU was slowed down or at its power limit",
+    "simulated": "the replicas it was measured on are simulated",
     "extrapolated": "the class's prompt share differs from the test's by more than 2x",
 }
 
