@@ -18,6 +18,7 @@ from app.formatting import utc_clock
 from app.store.grid import grid_stamp, hourly_factors, whole_hours
 from app.store.hourly_grid import PARTS, HourlyGrid
 from app.store.reader import Reader
+from collectors.grid.registry import PROVIDERS
 
 Place = tuple[int, str | None]
 # Less is what the arithmetic of sums leaves over.
@@ -79,15 +80,19 @@ def intensity_of(
 
 
 def _sources(factors: pl.DataFrame) -> dict[str, dict[str, str]]:
-    """E.g. DE -> lifecycle -> "DE by the hour, 312 g/kWh lifecycle on average, electricity_maps, known 2026-12-02
-    04:15Z"."""
+    """E.g. DE -> lifecycle -> "DE by the hour, 312 g/kWh lifecycle on average, Electricity Maps, known
+    2026-12-02 04:15Z"."""
     told = factors.group_by("zone", "basis").agg(
         pl.col("provider").unique().sort(), pl.col("g_per_kwh").mean(), pl.col("known_at").max()
     )
     found: dict[str, dict[str, str]] = {}
     for zone, basis, providers, mean, known_at in told.sort("zone", "basis").iter_rows():
         found.setdefault(zone, {})[basis] = (
-            f"{zone} by the hour, {mean:.0f} g/kWh {_WORDS.get(basis, basis)} on average, {' + '.join(providers)}, "
+            f"{zone} by the hour, {mean:.0f} g/kWh {_WORDS.get(basis, basis)} on average, {_titles(providers)}, "
             f"known {utc_clock(known_at)}"
         )
     return found
+
+
+def _titles(providers: Sequence[str]) -> str:
+    return " + ".join(PROVIDERS[name].title if name in PROVIDERS else name for name in providers)

@@ -54,7 +54,7 @@ def test_each_hour_has_its_own(two_hours: Store) -> None:
     assert found["carbon_g"]["method"] == "measured"
     known = f"{NOW - HOUR:%Y-%m-%d %H:%M}Z"
     assert found["grids"] == [
-        f"EU27 by the hour, 250 g/kWh lifecycle on average, electricity_maps, known {known}, PUE 1.2"
+        f"EU27 by the hour, 250 g/kWh lifecycle on average, Electricity Maps, known {known}, PUE 1.2"
     ]
 
 
