@@ -27,6 +27,7 @@ from app.facts.settings import (
     Wanted,
 )
 from app.grid_settings import GridSettings, zones_that_differ
+from app.price_settings import PriceSettings
 from app.reference.gpus import find_gpu, words
 from app.reference.grid import grid_factor
 from app.reference.tables import checkout_folder, in_checkout
@@ -176,6 +177,7 @@ class Config(Strict):
     hub: HubSettings = HubSettings()
     defaults: Defaults = Defaults()
     split: SplitSettings = SplitSettings()
+    prices: PriceSettings = PriceSettings()
     agent: AgentSettings = AgentSettings()
     reports: ReportSettings = ReportSettings()
     report: tuple[ReportSchedule, ...] = ()

@@ -79,7 +79,7 @@ def test_the_example_has_every_key_of_the_code_and_no_other() -> None:
 def test_the_walk_over_the_code_sees_both_price_plans() -> None:
     known = set(keys_of(Config))
     assert {"fleet.price(OwnedPrice).life_years", "fleet.price(RentedPrice).per_gpu_hour", "node.match"} <= known
-    assert len(known) == 135
+    assert len(known) == 142
 
 
 def test_the_example_loads_with_what_it_says() -> None:

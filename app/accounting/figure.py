@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Method = Literal["measured", "estimated", "interpolated", "forecast", "default", "simulated", "tdp_estimate", "user"]
+# market: a price that a market asked, see docs/prices.md.
+Method = Literal[
+    "measured", "estimated", "interpolated", "forecast", "market", "default", "simulated", "tdp_estimate", "user",
+]  # fmt: skip
 
 # The stronger the earlier: a figure made of several is only as good as its weakest part.
 _STRENGTH: tuple[Method, ...] = (
-    "measured", "user", "interpolated", "estimated", "default", "tdp_estimate", "forecast", "simulated",
+    "measured", "user", "interpolated", "estimated", "market", "default", "tdp_estimate", "forecast", "simulated",
 )  # fmt: skip
 
 

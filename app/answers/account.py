@@ -21,6 +21,7 @@ from app.answers.query import AccountQuery
 from app.answers.reading import Reading, Slots
 from app.answers.terms import DatedTerms
 from app.config import Config
+from app.facts.market_prices import joined_labels
 from app.store.database import Store
 from app.store.facts import fact_book
 from app.store.moment import moment
@@ -121,7 +122,7 @@ def _line(period: Period, key: dict[str, str | None], account: Account) -> Accou
         ttft={float(percentile): account.quantile("ttft", percentile) for percentile in PERCENTILES},
         coverage=bill.coverage,
         method=weakest((bill.energy_method, bill.split_method, account.served.method)),
-        price_source="; ".join(sorted(bill.price_sources)),
+        price_source="; ".join(joined_labels(bill.price_sources)),
         grid="; ".join(sorted(bill.grids)),
         carbon_basis=carbon_line(account),
     )

@@ -92,8 +92,10 @@ def gpu_findings(gpu: Mapping[str, Any]) -> list[Finding]:
 
 def place(one: Mapping[str, Any]) -> str:
     """Where something of the health answer is: a node's name, an engine's, a node's with the GPU's index, a provider's
-    with the zone.
+    with the zone or the market.
     """
+    if "market" in one:
+        return f"{one['title']}, {one['market']} prices"
     if "provider" in one:
         return f"{one['title']}, zone {one['zone']}"
     if "engine" in one:

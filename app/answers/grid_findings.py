@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.answers.findings import Finding, duration, finding
@@ -29,28 +29,33 @@ def source_findings(source: Mapping[str, Any]) -> list[Finding]:
     if source["state"] == "absent":
         found.append(finding("warning", f"not asked: {source['problem']}", f"{source['advice']}{_until_then(source)}"))
     elif source["state"] == "failing":
-        again = f"; asked again from {utc_clock(source['retry_at'])} on" if source["retry_at"] else ""
-        what = f"{_last_answer(source)}: {source['problem']}{again}"
+        what = f"{last_answer(source)}: {source['problem']}{again_at(source)}"
         found.append(finding("warning", what, f"{source['advice']}{_until_then(source)}"))
     elif source["state"] == "behind":
         newest = source["newest"]
         what = "it has no values yet" if newest is None else f"its newest value ended {duration(newest['age_s'])} ago"
         found.append(finding("warning", what, f"the provider is behind; it is asked again{_until_then(source)}"))
-    if source["state"] != "absent" and _is_not_asked(source):
-        what = f"not asked for {duration(source['asked_age_s'])}"
-        found.append(finding("note", what, "providers are asked while the hub runs: `wattmix serve`"))
+    if source["state"] != "absent":
+        found += not_asked(source)
     if source["forecast_problem"] is not None and source["state"] not in ("absent", "failing"):
         remedy = "its plan may not have them; another provider of [[grid]] may"
         found.append(finding("note", f"no forecasts: {source['forecast_problem']}", remedy))
     return found
 
 
-def _is_not_asked(source: Mapping[str, Any]) -> bool:
+def not_asked(source: Mapping[str, Any]) -> Iterator[Finding]:
+    """Also of a price source."""
     age_s = source["asked_age_s"]
-    return age_s is not None and source["retry_at"] is None and age_s > MOST_PERIODS * source["poll_s"]
+    if age_s is not None and source["retry_at"] is None and age_s > MOST_PERIODS * source["poll_s"]:
+        remedy = "providers are asked while the hub runs: `wattmix serve`"
+        yield finding("note", f"not asked for {duration(age_s)}", remedy)
 
 
-def _last_answer(source: Mapping[str, Any]) -> str:
+def again_at(source: Mapping[str, Any]) -> str:
+    return f"; asked again from {utc_clock(source['retry_at'])} on" if source["retry_at"] else ""
+
+
+def last_answer(source: Mapping[str, Any]) -> str:
     age_s = source["answered_age_s"]
     return "it has never answered" if age_s is None else f"no answer for {duration(age_s)}"
 

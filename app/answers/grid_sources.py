@@ -67,14 +67,14 @@ def _source(settings: GridSettings, state: GridState, row: Row | None, table: st
         "zone_there": settings.zones[state.zone],
         "is_marginal": settings.is_marginal,
         "poll_s": settings.poll_s,
-        "asked_at": _text(state.asked_at),
-        "asked_age_s": _age_s(state.asked_at, now),
-        "answered_at": _text(state.answered_at),
-        "answered_age_s": _age_s(state.answered_at, now),
+        "asked_at": as_text(state.asked_at),
+        "asked_age_s": age_s(state.asked_at, now),
+        "answered_at": as_text(state.answered_at),
+        "answered_age_s": age_s(state.answered_at, now),
         "problem": state.problem,
         "problem_kind": state.problem_kind,
         "advice": state.advice,
-        "retry_at": _text(state.retry_at),
+        "retry_at": as_text(state.retry_at),
         "forecast_problem": state.forecast_problem,
         "newest": None if row is None else value_as_json(row) | {"age_s": _value_age_s(row, now)},
         "table": table,
@@ -94,9 +94,9 @@ def value_as_json(row: Row) -> dict[str, Any]:
         "kind": row["kind"],
         "basis": row["basis"],
         "provider": row["provider"],
-        "issued_at": _text(row["issued_at"]),
-        "revised_at": _text(row["revised_at"]),
-        "known_at": _text(row["known_at"]),
+        "issued_at": as_text(row["issued_at"]),
+        "revised_at": as_text(row["revised_at"]),
+        "known_at": as_text(row["known_at"]),
     }
 
 
@@ -105,9 +105,9 @@ def _value_age_s(row: Row, now: datetime) -> float:
     return max(0.0, (now - units.moment_of_us(row["end_us"])).total_seconds())
 
 
-def _text(moment: datetime | None) -> str | None:
+def as_text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).isoformat()
 
 
-def _age_s(moment: datetime | None, now: datetime) -> float | None:
+def age_s(moment: datetime | None, now: datetime) -> float | None:
     return None if moment is None else (now - moment).total_seconds()

@@ -1,4 +1,4 @@
-"""Question: which nodes and GPUs are seen, how well, which grid providers answer, and what is to be done about it?"""
+"""Question: which nodes and GPUs are seen, how well, which providers answer, and what is to be done about it?"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from app.answers.engine_findings import engine_findings, engine_level
 from app.answers.findings import agent_findings, gpu_findings, node_findings, node_level
 from app.answers.grid_sources import grid_sources
+from app.answers.price_sources import price_sources
 from app.answers.replicas import engine_names
 from app.config import Config
 from app.store.database import Store
@@ -23,8 +24,8 @@ _NO_SETTINGS = Config()
 
 
 def health(store: Store, now: datetime, config: Config = _NO_SETTINGS) -> dict[str, Any]:
-    """Nodes, GPUs, engines and grid providers, each with its findings: `level` (problem, warning, note), `what`, the
-    `remedy`.
+    """Nodes, GPUs, engines, grid providers and price sources, each with its findings: `level` (problem, warning, note),
+    `what`, the `remedy`.
     """
     now_s = now.timestamp()
     rows = gpu_rows(store, day_us=int((now_s - DAY_S) * 1e6), hour_us=int((now_s - HOUR_S) * 1e6))
@@ -36,7 +37,11 @@ def health(store: Store, now: datetime, config: Config = _NO_SETTINGS) -> dict[s
     named = zip(known, engine_names(known), strict=True)
     engines = [_engine(row, name, uuids, now) for row, name in named]
     grid = grid_sources(store, config, now)
-    return {"generated_at": now.isoformat(), "nodes": nodes, "gpus": gpus, "engines": engines, "grid": grid}
+    prices = price_sources(store, config, now)
+    return {
+        "generated_at": now.isoformat(), "nodes": nodes, "gpus": gpus, "engines": engines, "grid": grid,
+        "prices": prices,
+    }  # fmt: skip
 
 
 def _node(row: dict[str, Any], gpu_count: int, now: datetime) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def live_demand(store: Store, config: Config, book: FactBook, now: datetime) -> 
         lacks = "no fleet with a GPU was seen in the last day" if served else "no model was served in the last week"
         raise DemandError(f"{WHERE}: {lacks}; accepted: a store that engines and fleets of wattmix.toml feed")
     content = {"class": list(_classes(served, book, now)), "fleet": fleets}
-    return at_prices_in_force(parse_demand(content, WHERE), book, now)
+    return at_prices_in_force(parse_demand(content, WHERE), book, config.prices, now)
 
 
 def _served(reader: Reader, end: datetime) -> dict[str, _Served]:

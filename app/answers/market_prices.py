@@ -1,24 +1,34 @@
-"""Question: what does a market ask for GPUs now, beside the dated list price, and is that to be believed?"""
+"""Question: what does a market ask for GPUs now, beside the list price and what counts, and is it to be believed?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from app.reference.gpus import same_gpu
+from app.accounting.cost import Rate
+from app.answers.card_prices import card_price
+from app.facts.book import FactBook
+from app.price_settings import PriceSettings
+from app.reference.gpus import card_key, find_gpu, same_gpu
 from app.reference.prices import list_prices
 from collectors.http.problem import SourceProblem
 from collectors.price.point import PricePoint
 from collectors.price.provider import PriceProvider
 from collectors.price.sanity import TablePrice, cautions, refusal, table_price_for
 
+# A price that is not used, of which card, and why.
+Refusal = tuple[str, str]
 
-def market_prices(sources: Sequence[PriceProvider], now: datetime, *, gpu: str | None = None) -> dict[str, Any]:
+
+def market_prices(
+    sources: Sequence[PriceProvider], now: datetime, book: FactBook, settings: PriceSettings, *, gpu: str | None = None
+) -> dict[str, Any]:
     """{"generated_at", "prices", "problems", "notes"}: of `gpu` only, else of all cards. Failed sources: problems.
 
     A price is {"provider", "gpu", "market", "usd_per_gpu_hour", "count", "as_of", "region", "memory_gb", "per",
-    "list_usd_per_gpu_hour", "list_price", "refused", "cautions"}; refused: why it is not to be used, None where it is.
+    "list_usd_per_gpu_hour", "list_price", "refused", "cautions", "in_force"}; refused: why it is not to be used, None
+    where it is. in_force: what counts now for a fleet of such cards that has no price of its own.
     """
     prices: list[dict[str, Any]] = []
     problems: list[dict[str, str]] = []
@@ -32,12 +42,46 @@ def market_prices(sources: Sequence[PriceProvider], now: datetime, *, gpu: str |
         notes += [f"{source.name}: {note}" for note in answer.notes]
         if answer.problem is not None:
             problems.append({"provider": source.name, "problem": str(answer.problem)})
-        prices += [_price(point, now) for point in answer.points if gpu is None or same_gpu(point.gpu_name, gpu)]
+        prices += [
+            _price(point, now) | {"in_force": _in_force(card_price(book, settings, card_of(point), now))}
+            for point in answer.points
+            if gpu is None or same_gpu(point.gpu_name, gpu)
+        ]
     return {"generated_at": now.isoformat(), "prices": prices, "problems": problems, "notes": notes}
 
 
+def believed(points: Iterable[PricePoint], now: datetime) -> tuple[dict[str, PricePoint], list[Refusal]]:
+    """By card the prices of one market that are used, and those that are not.
+
+    Where a source tells cards of one name apart by their memory, and the reference tables do not, the one with most
+    offers counts.
+    """
+    used: dict[str, PricePoint] = {}
+    refused: list[Refusal] = []
+    for point in sorted(points, key=lambda point: (-point.count, point.usd_per_gpu_hour, point.gpu_name)):
+        card = card_of(point)
+        why = refusal(point, table_price_for(point.market, _listed(card)), now)
+        if why is None and any(card_key(card) == card_key(known) for known in used):
+            why = f"{point.usd_per_gpu_hour:.4g} USD/GPU-h is of another card of this name: {_memory(point)}"
+        if why is None:
+            used[card] = point
+        else:
+            refused.append((card, why))
+    return used, refused
+
+
+def card_of(point: PricePoint) -> str:
+    """The card's name in the reference tables, also where that has its memory in it; else as the source spells it."""
+    names = (point.gpu_name,) if point.memory_gb is None else (f"{point.gpu_name} {point.memory_gb}GB", point.gpu_name)
+    return next((spec.name for spec in map(find_gpu, names) if spec is not None), point.gpu_name)
+
+
+def _memory(point: PricePoint) -> str:
+    return "its memory is not told" if point.memory_gb is None else f"{point.memory_gb} GB"
+
+
 def _price(point: PricePoint, now: datetime) -> dict[str, Any]:
-    listed = table_price_for(point.market, _listed(point.gpu_name))
+    listed = table_price_for(point.market, _listed(card_of(point)))
     return {
         "provider": point.provider,
         "gpu": point.gpu_name,
@@ -53,6 +97,12 @@ def _price(point: PricePoint, now: datetime) -> dict[str, Any]:
         "refused": refusal(point, listed, now),
         "cautions": list(cautions(point, listed)),
     }
+
+
+def _in_force(rate: Rate) -> dict[str, Any]:
+    return {
+        "usd_per_gpu_hour": rate.usd_per_gpu_hour, "method": rate.method, "source": rate.source, "reason": rate.reason,
+    }  # fmt: skip
 
 
 def _listed(gpu_name: str) -> Iterator[TablePrice]:

@@ -6,29 +6,30 @@ from datetime import datetime
 from typing import Any
 
 from app.accounting.cost import Rate
+from app.answers.card_prices import card_price
 from app.answers.terms import planned_rate
 from app.errors import DemandError
 from app.facts.book import FactBook
-from app.reference.prices import list_price
+from app.price_settings import PriceSettings
 from app.split.demand import Demand, FleetOffer
 
 OF_DEMAND = "the demand"
 
 
-def at_prices_in_force(demand: Demand, book: FactBook, now: datetime) -> Demand:
+def at_prices_in_force(demand: Demand, book: FactBook, settings: PriceSettings, now: datetime) -> Demand:
     """The configured demand: the price in force of a fleet of that name wins over the one that the demand says.
 
     Raises DemandError where there is none at all.
     """
-    return _repriced(demand, book, now, keep_said=False)
+    return _repriced(demand, book, settings, now, keep_said=False)
 
 
-def with_all_prices(demand: Demand, book: FactBook, now: datetime) -> Demand:
+def with_all_prices(demand: Demand, book: FactBook, settings: PriceSettings, now: datetime) -> Demand:
     """A demand that somebody asks for: what it says stands, and a fleet without a price has the one in force.
 
     Raises DemandError where there is none at all.
     """
-    return _repriced(demand, book, now, keep_said=True)
+    return _repriced(demand, book, settings, now, keep_said=True)
 
 
 def prices_as_json(demand: Demand) -> dict[str, dict[str, Any]]:
@@ -43,15 +44,15 @@ def prices_as_json(demand: Demand) -> dict[str, dict[str, Any]]:
     }
 
 
-def _repriced(demand: Demand, book: FactBook, now: datetime, *, keep_said: bool) -> Demand:
+def _repriced(demand: Demand, book: FactBook, settings: PriceSettings, now: datetime, *, keep_said: bool) -> Demand:
     fleets = tuple(
-        offer if keep_said and offer.usd_per_gpu_hour is not None else _priced(offer, book, now)
+        offer if keep_said and offer.usd_per_gpu_hour is not None else _priced(offer, book, settings, now)
         for offer in demand.fleets
     )
     return demand.model_copy(update={"fleets": fleets})
 
 
-def _priced(offer: FleetOffer, book: FactBook, now: datetime) -> FleetOffer:
+def _priced(offer: FleetOffer, book: FactBook, settings: PriceSettings, now: datetime) -> FleetOffer:
     rate = planned_rate(book, offer.name, now)
     reason = rate and _why_not(rate)
     if rate is not None and reason is None:
@@ -59,11 +60,11 @@ def _priced(offer: FleetOffer, book: FactBook, now: datetime) -> FleetOffer:
     if offer.usd_per_gpu_hour is not None:
         said = f"{offer.price_source or OF_DEMAND}; not the price of fleet {offer.name}: {reason}"
         return offer if reason is None else offer.model_copy(update={"price_source": said})
-    listed = list_price(offer.gpu, now.date())
-    reason = reason or listed.reason
+    asked = card_price(book, settings, offer.gpu, now)
+    reason = reason or asked.reason
     if reason is not None:
         raise DemandError(f"fleet {offer.name}: {reason}; accepted: `usd_per_gpu_hour`, or a price of that fleet")
-    return _at(offer, listed, listed.source)
+    return _at(offer, asked, asked.source)
 
 
 def _why_not(rate: Rate) -> str | None:

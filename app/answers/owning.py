@@ -12,13 +12,13 @@ from app.accounting.comparison import HOURS_PER_MONTH, Purchase, owning_hours_pe
 from app.accounting.figure import Figure, missing
 from app.accounting.periods import Period
 from app.answers.account import accounts_of
+from app.answers.card_prices import card_price
 from app.answers.figures import as_json
 from app.answers.query import AccountQuery
 from app.config import Config
 from app.facts.book import FactBook
 from app.facts.kinds import FlatTariff, OwnedPrice, RentedPrice, TimeOfUseTariff, ZoneFact
 from app.reference.gpus import display_name
-from app.reference.prices import list_price
 from app.reference.purchases import electricity_estimate, purchase_estimate
 from app.store.choices import fleet_cards
 from app.store.database import Store
@@ -50,8 +50,8 @@ class _Bought:
 def rent_or_own(store: Store, config: Config, query: AccountQuery, now: datetime) -> list[dict[str, Any]]:
     """A row per fleet and card: running hours a month from which on owning costs less, and months to pay it back.
 
-    Owned fleets are held against the list price of renting; rented ones against what the card costs new by the table
-    of estimates. Power is the mean of the fleet's site energy over the hours for which its GPUs were there.
+    Owned fleets are held against what renting such a card costs; rented ones against what the card costs new by the
+    table of estimates. Power is the mean of the fleet's site energy over the hours for which its GPUs were there.
     """
     book, moment = fact_book(store, query.known_at), min(query.end, now)
     asked = replace(query, by="fleet", view="bill", boundary="site", step=None, figures=("gpu_hours", "energy_kwh"))
@@ -80,8 +80,8 @@ class _Question:
         if isinstance(self.price, RentedPrice):
             usd = self.in_usd(self.price.per_gpu_hour, self.price.currency)
             return _Told(usd, f"price of fleet {self.fleet}" if usd is not None else self.no_rate(self.price.currency))
-        listed = list_price(self.card, self.moment.date())
-        return _Told(listed.usd_per_gpu_hour, listed.reason or listed.source)
+        asked = card_price(self.book, self.config.prices, self.card, self.moment)
+        return _Told(asked.usd_per_gpu_hour, asked.reason or asked.source)
 
     @property
     def purchase(self) -> _Bought | str:

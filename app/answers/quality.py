@@ -13,6 +13,7 @@ from app.accounting.carbon import SUNK
 from app.accounting.carbon_line import carbon_line
 from app.answers.accounts import Accounts
 from app.config import Config
+from app.facts.market_prices import joined_labels
 from app.formatting import number, percent
 
 
@@ -31,7 +32,7 @@ def quality_of(account: Account) -> dict[str, Any]:
         "prices": _shares({method or "missing": seconds for method, seconds in bill.priced_s.items()}),
         "grid": _shares({str(method): joules for method, joules in bill.grid_j.items()}),
         "simulated": bill.simulated_s / bill.provisioned_s if bill.provisioned_s else None,
-        "price_sources": sorted(bill.price_sources),
+        "price_sources": joined_labels(bill.price_sources),
         "grids": sorted(bill.grids),
         "carbon_basis": carbon_line(account),
     }  # fmt: skip
@@ -75,6 +76,10 @@ def _of_prices(bills: list[Bill]) -> Iterator[str]:
     listed_s = sum(bill.priced_s.get("default", 0.0) for bill in bills)
     if listed_s:
         yield f"{number(units.hours(listed_s), 1)} GPU-hours are priced by a list: no price of their fleet is known"
+    asked_s = sum(bill.priced_s.get("market", 0.0) for bill in bills)
+    if asked_s:
+        hours = number(units.hours(asked_s), 1)
+        yield f"{hours} GPU-hours are priced by what a market asks: no price of their fleet is known"
     off_s = sum(bill.off_s for bill in bills)
     if off_s:
         hours = number(units.hours(off_s), 1)

@@ -10,12 +10,12 @@ from typing import Any, Literal
 from app.accounting import study
 from app.accounting.carbon import GridFactor
 from app.accounting.run import RunAccount, RunAssumptions, account_run
+from app.answers.card_prices import card_price
 from app.answers.terms import fleet_site, planned_rate
 from app.config import Config
 from app.errors import UnknownName
 from app.facts.book import FactBook
 from app.reference.gpus import find_gpu, same_gpu
-from app.reference.prices import list_price
 from app.split.options import same_model
 from app.split.point import is_small_sample
 from app.split.run_point import is_burst, is_saturated
@@ -48,12 +48,13 @@ class Present:
 def assumptions_for(run: BenchmarkRun, present: Present, assume: Assume = "corrected") -> RunAssumptions:
     """What the run's file does not say. `study`: the published study's 700 W H100, 242 g/kWh and PUE 1.
 
-    Otherwise price, PUE and zone in force now of the fleet of such GPUs, else the list price of the run's day, the
-    card's own TDP and what holds for GPUs of no fleet.
+    Otherwise price, PUE and zone in force now of the fleet of such GPUs, else that of the card when the run
+    was made (now, where it does not say when), the card's own TDP and what holds for GPUs of no fleet.
     """
     fleet = present.fleet_of(run.gpu_name)
-    on = run.recorded_at.date() if run.recorded_at else None
-    rate = planned_rate(present.book, fleet, present.now) or list_price(run.gpu_name, on)
+    rate = planned_rate(present.book, fleet, present.now) or card_price(
+        present.book, present.config.prices, run.gpu_name, run.recorded_at or present.now
+    )
     spec = find_gpu(run.gpu_name)
     tdp_w = spec.tdp_w if spec else None
     if assume == "study":

@@ -31,7 +31,7 @@ def read_demand(path: Path) -> Demand:
 def default_demand(config: Config, book: FactBook, now: datetime) -> Demand:
     """The demand named in wattmix.toml, else the shipped example, at the prices in force of the fleets it names."""
     path = Path(config.split.demand) if config.split.demand else data_folder() / "demand.example.toml"
-    return at_prices_in_force(read_demand(path), book, now)
+    return at_prices_in_force(read_demand(path), book, config.prices, now)
 
 
 def starting_knobs(demand: Demand, config: Config) -> dict[str, float | None]:
@@ -51,7 +51,7 @@ def recommend_split(
     live: LiveCurves | None = None,
 ) -> Recommendation:
     """The recommendation for `demand` over what its models do on its fleets' GPUs, by live load and runs."""
-    demand = with_all_prices(demand, book, now)
+    demand = with_all_prices(demand, book, config.prices, now)
     return recommend(demand, split_options(demand, runs, config, live))
 
 

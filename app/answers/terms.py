@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, time
+from datetime import datetime
 
 from app.accounting.carbon import GridFactor
 from app.accounting.cost import Rate
@@ -15,6 +15,7 @@ from app.accounting.plans import usd
 from app.accounting.segments import Segment, cut, edges_of
 from app.accounting.terms import Terms
 from app.answers.carbon_terms import fleet_embodied, fleet_market
+from app.answers.card_prices import card_price, price_moments
 from app.config import Config
 from app.errors import UnknownName
 from app.facts.book import FactBook
@@ -30,7 +31,6 @@ from app.facts.kinds import (
     TimeOfUseTariff,
     ZoneFact,
 )
-from app.reference.prices import list_price, list_prices
 
 _OTHERS: tuple[Kind, ...] = ("exchange_rate", "slo")
 
@@ -53,8 +53,8 @@ class DatedTerms:
         for kind in _OTHERS:
             for subject in book.subjects(kind):
                 moments |= set(book.changes(kind, subject, start, end))
-        listed = {datetime.combine(price.as_of, time(), UTC) for price in list_prices()}
-        moments |= {moment for moment in listed if start < moment < end}
+        self._price_moments = price_moments(book, config.prices)
+        moments |= {moment for moment in self._price_moments if start < moment < end}
         self._edges = edges_of(moments)
         self.changes = sorted(moments)
         self._moments: list[datetime] = []
@@ -118,9 +118,9 @@ class DatedTerms:
         return states
 
     def _state(self, moment: datetime) -> object:
-        listed = sum(price.as_of <= moment.date() for price in list_prices())
+        asked = bisect_right(self._price_moments, moment)
         slos = (self._book.value("slo", model, moment) for model in self._book.subjects("slo"))
-        return listed, *slos, *(self._fleet_state(fleet, moment) for fleet in self._fleets)
+        return asked, *slos, *(self._fleet_state(fleet, moment) for fleet in self._fleets)
 
     def _fleet_state(self, fleet: str | None, moment: datetime) -> object:
         price, electricity = self._book.at("price", fleet, moment), self._book.electricity(fleet, moment)
@@ -142,7 +142,7 @@ class DatedTerms:
 
 
 def fleet_terms(book: FactBook, config: Config, fleet: str | None, card: str, moment: datetime) -> Terms:
-    """The terms in force at a moment: the fleet's own price, else the list price of the day; and its carbon."""
+    """The terms in force at a moment: the fleet's own price, else that of the card then; and its carbon."""
     market, embodied = fleet_market(book, fleet, moment), fleet_embodied(book, config, fleet, card, moment)
     return replace(_priced_terms(book, config, fleet, card, moment), market=market, embodied=embodied)
 
@@ -152,7 +152,7 @@ def _priced_terms(book: FactBook, config: Config, fleet: str | None, card: str, 
     host_w = config.host_w_per_gpu(fleet)
     price = book.at("price", fleet, moment)
     if price is None or not isinstance(price.value, RentedPrice | OwnedPrice):
-        rate = list_price(card, moment.date())
+        rate = card_price(book, config.prices, card, moment)
         return Terms(rate.usd_per_gpu_hour, rate.method, rate.source, grid, pue_number, host_w, rate.reason)
     hourly, reason = _in_usd(book, price.value.per_gpu_hour, price.value.currency, moment)
     source = _source(price, fleet)

@@ -131,9 +131,11 @@ def prices(
     gpu: Annotated[str | None, typer.Option(help="Only this card, e.g. 'RTX 4090'.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Another address of that source.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    db: Db = None,
+    config: ConfigFile = None,
 ) -> None:
-    """Show what markets ask for GPUs now, beside the dated list price. It sets nothing."""
+    """Show what markets ask for GPUs now, beside the dated list price and what counts. It sets nothing."""
     need_hub("prices")
     from app.commands import prices as prices_command
 
-    raise typer.Exit(prices_command.show(source, gpu, base_url, as_json=as_json))
+    raise typer.Exit(prices_command.show(source, gpu, base_url, db, config, as_json=as_json))

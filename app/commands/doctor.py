@@ -18,6 +18,7 @@ from app.commands.agent import agent_settings
 from app.commands.checks import Check, Level
 from app.commands.engine_checks import engine_checks
 from app.commands.grid_checks import grid_checks
+from app.commands.price_checks import price_checks
 from app.config import load_config
 from collectors import agent
 from collectors.agent_settings import AgentSettings
@@ -33,7 +34,7 @@ def run(hub: str | None, token_file: Path | None, nvml_library: Path | None, con
     settings = agent_settings(config, hub, token_file, None, nvml_library)
     console = Console(soft_wrap=True)
     found: list[Check] = []
-    for check in chain(examine(settings), grid_checks(config)):
+    for check in chain(examine(settings), grid_checks(config), price_checks(config)):
         mark, colour = _MARKS[check.level]
         remedy = f"  → {check.remedy}" if check.remedy else ""
         console.print(Text.assemble((mark, colour), f" {check.what}{remedy}"))

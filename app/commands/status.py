@@ -1,4 +1,4 @@
-"""`wattmix status`: nodes, engines, GPUs and grid providers as tables or JSON."""
+"""`wattmix status`: nodes, engines, GPUs, grid providers and price sources as tables or JSON."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ def show(form: str, db: Path | None, config_file: Path | None) -> None:
         console.print("No node has sent anything yet. On a GPU node: wattmix agent --hub http://HUB:8501")
     if answer["grid"]:
         console.print(_grid(answer["grid"]))
+    if answer["prices"]:
+        console.print(_prices(answer["prices"]))
     for finding in _findings(answer):
         console.print(finding)
 
@@ -108,6 +110,16 @@ def _grid(sources: list[dict[str, Any]]) -> Table:
     return table
 
 
+def _prices(sources: list[dict[str, Any]]) -> Table:
+    table = Table("price source", "market", "state", "cards", "not used", "last answer", header_style="bold")
+    for source in sources:
+        table.add_row(
+            source["title"], source["market"], Text(source["state"], _COLOURS[source["state"]]),
+            str(len(source["prices"])), str(len(source["refused"])), _ago(source["answered_age_s"]),
+        )  # fmt: skip
+    return table
+
+
 def _ago(age_s: float | None) -> str:
     return MISSING if age_s is None else f"{duration(age_s)} ago"
 
@@ -117,7 +129,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _findings(answer: dict[str, Any]) -> Iterable[Text]:
-    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"], *answer["grid"]]:
+    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"], *answer["grid"], *answer["prices"]]:
         for finding in one["findings"]:
             colour = _COLOURS[finding["level"]]
             yield Text.assemble((finding["level"], colour), f" {place(one)}: {finding['what']}. {finding['remedy']}")

@@ -27,6 +27,7 @@ _METHODS = {
     "interpolated": "read from meters, spread evenly over gaps",
     "estimated": "estimated in part, see the formula",
     "user": "by your own prices and settings",
+    "market": "by the prices that a market asks, not by your own",
     "default": "by the tables that come with Wattmix, not by your own facts",
     "forecast": "a forecast",
     "tdp_estimate": "from the cards' power limits, not measured",

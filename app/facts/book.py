@@ -23,6 +23,7 @@ from app.facts.kinds import (
     TariffHour,
     TimeOfUseTariff,
 )
+from app.facts.market_prices import MarketPrice, MarketPrices
 
 _JUST_BEFORE = timedelta(microseconds=1)
 
@@ -58,10 +59,18 @@ _NOTHING = _Series([], [])
 
 class FactBook:
     """Facts by the knowledge of `known_at` (None: all). In force at t is, of those valid from t or earlier, the one
-    with the greatest (valid_from, known_at). `subject` None: a GPU that no fleet claims."""
+    with the greatest (valid_from, known_at). `subject` None: a GPU that no fleet claims.
 
-    def __init__(self, facts: Iterable[Fact], known_at: datetime | None = None) -> None:
+    market_prices: what markets asked for cards, by the same knowledge.
+    """
+
+    def __init__(
+        self, facts: Iterable[Fact], known_at: datetime | None = None, market_prices: Iterable[MarketPrice] = ()
+    ) -> None:
         self.known_at = known_at
+        self.market_prices = MarketPrices(
+            price for price in market_prices if known_at is None or price.known_at <= known_at
+        )
         self._given: dict[tuple[Kind, str], list[Fact]] = defaultdict(list)
         for fact in facts:
             if known_at is None or fact.known_at <= known_at:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from app.config import Config
 from app.grid_settings import GridSettings
+from app.hub.polling import fault_of_ours
 from app.store.database import Store
 from app.store.grid import append_points
 from app.store.grid_gaps import missed_hours
@@ -79,12 +80,8 @@ class GridFeed:
                 return question()
             except SourceProblem as refusal:
                 problem = refusal
-            except Exception as fault:  # a fault of ours: told without its text, which nobody has checked for keys
-                log.error("%s, zone %s: %s while its answer was read", self.state.provider, self.zone, type(fault))
-                problem = SourceProblem(
-                    "malformed", f"its answer could not be read ({type(fault).__name__})",
-                    provider=self.state.provider, where=f"zone {self.zone}, {job}",
-                )  # fmt: skip
+            except Exception as fault:
+                problem = fault_of_ours(log, self.state.provider, f"zone {self.zone}, {job}", fault)
             if problem.kind != "no_access":
                 return problem
         if problem is None:

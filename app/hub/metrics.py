@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
@@ -12,14 +12,19 @@ from app import __version__
 from app.hub.grid_feed import GridFeed
 from app.hub.grid_poller import GridPoller
 from app.hub.jobs import Jobs
+from app.hub.price_feed import PriceFeed
+from app.hub.price_poller import PricePoller
 from app.store.writer import SampleWriter
 
 
 class HubMetrics(Collector):
-    def __init__(self, writer: SampleWriter, jobs: Jobs, grid: GridPoller | None = None) -> None:
+    def __init__(
+        self, writer: SampleWriter, jobs: Jobs, grid: GridPoller | None = None, prices: PricePoller | None = None
+    ) -> None:
         self._writer = writer
         self._jobs = jobs
         self._grid = grid
+        self._prices = prices
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -49,7 +54,11 @@ class HubMetrics(Collector):
         last = stats.last_commit.timestamp() if stats.last_commit else float("nan")
         yield _gauge("last_commit_timestamp_seconds", "When samples were last committed", last)
         if self._grid is not None:
-            yield from _of_grid(self._grid.feeds)
+            grid = (((feed.state.provider, feed.state.zone), feed) for feed in self._grid.feeds)
+            yield from _of_sources("grid", "zone", "Grid values", grid)
+        if self._prices is not None:
+            prices = (((feed.state.provider, feed.state.market), feed) for feed in self._prices.feeds)
+            yield from _of_sources("price", "market", "Prices", prices)
         yield _build_info()
 
 
@@ -61,17 +70,19 @@ def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"wattmix_{name}", text, value=value)
 
 
-def _of_grid(feeds: Sequence[GridFeed]) -> Iterator[Metric]:
-    """By provider and zone; a provider that is not asked, for lack of a key, is not up."""
-    labels = ["provider", "zone"]
+def _of_sources(
+    what: str, place: str, values: str, feeds: Iterable[tuple[tuple[str, str], GridFeed | PriceFeed]]
+) -> Iterator[Metric]:
+    """By provider and place; a provider that is not asked, for lack of a key, is not up."""
+    labels = ["provider", place]
     asked = CounterMetricFamily(
-        "wattmix_grid_requests", "Questions, by what became of them", labels=[*labels, "result"]
+        f"wattmix_{what}_requests", "Questions, by what became of them", labels=[*labels, "result"]
     )
-    added = CounterMetricFamily("wattmix_grid_points", "Grid values that said otherwise than before", labels=labels)
-    is_up = GaugeMetricFamily("wattmix_grid_up", "Whether the provider answered the last time", labels=labels)
-    last = GaugeMetricFamily("wattmix_grid_last_answer_timestamp_seconds", "The last usable answer", labels=labels)
-    for feed in feeds:
-        state, where = feed.state, [feed.state.provider, feed.state.zone]
+    added = CounterMetricFamily(f"wattmix_{what}_points", f"{values} that said otherwise than before", labels=labels)
+    is_up = GaugeMetricFamily(f"wattmix_{what}_up", "Whether the provider answered the last time", labels=labels)
+    last = GaugeMetricFamily(f"wattmix_{what}_last_answer_timestamp_seconds", "The last usable answer", labels=labels)
+    for where, feed in feeds:
+        state = feed.state
         asked.add_metric([*where, "answered"], feed.answers)
         asked.add_metric([*where, "failed"], feed.failures)
         added.add_metric(where, feed.added)

@@ -1,4 +1,4 @@
-"""A hub's parts put together over an open store: writer, background jobs, scraper, grid poller, tokens and routes."""
+"""A hub's parts put together over an open store: writer, background jobs, scraper, pollers, tokens and routes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from app.hub.grid_poller import GridPoller
 from app.hub.ingest import Ingest
 from app.hub.jobs import Jobs
 from app.hub.metrics import HubMetrics
+from app.hub.price_poller import PricePoller
 from app.hub.scheduler import Scheduler
 from app.hub.scraper import HubScraper
 from app.store.database import Store
@@ -30,9 +31,10 @@ class HubParts:
         self.jobs = Jobs(store, self.writer, config)
         self.scheduler = Scheduler(store, config, self.backend.account)
         self.grid = GridPoller.from_config(config, store)
+        self.prices = PricePoller.from_config(config, store)
         self.gate = Gate(store)
         self.backend.tokens_changed = self.gate.refresh
-        metrics = HubMetrics(self.writer, self.jobs, self.grid)
+        metrics = HubMetrics(self.writer, self.jobs, self.grid, self.prices)
         self.api = Api(self.backend, Ingest(self.writer, self.gate), metrics, self.gate)
 
     def on_listening(self, address: str) -> None:
@@ -43,8 +45,9 @@ class HubParts:
     def close(self) -> None:
         if self.scraper is not None:
             self.scraper.close()
-        if self.grid is not None:
-            self.grid.close()
+        for poller in (self.grid, self.prices):
+            if poller is not None:
+                poller.close()
         self.scheduler.close()
         self.jobs.close()
         self.writer.close()

@@ -61,6 +61,17 @@ def same_gpu(one: str, other: str) -> bool:
     return spec is not None and spec == find_gpu(other)
 
 
+def card_name(name: str) -> str:
+    """One spelling for all names of a card; an unknown card keeps its own name."""
+    spec = find_gpu(name)
+    return spec.name if spec else name
+
+
+def card_key(name: str) -> str:
+    """The same for two names exactly where `same_gpu` holds."""
+    return " ".join(words(card_name(name)))
+
+
 def display_name(name: str) -> str:
     """A short name for people; an unknown card keeps its own."""
     spec = find_gpu(name)

@@ -1,4 +1,4 @@
-"""Dated facts in the store: read all, add some. Rows are never changed.
+"""Dated facts in the store, with the prices of markets beside them: read all, add some. Rows are never changed.
 
 Memberships are added to `fact` under the node's name, and carried into `node_fleet`, which the readers of rollups use,
 once the node has been seen.
@@ -20,7 +20,9 @@ from app.facts.book import FactBook
 from app.facts.fact import Fact
 from app.facts.fields import FIRST_MOMENT
 from app.facts.kinds import FactValue, Kind, Membership, parse_value
+from app.facts.market_prices import MarketPrice
 from app.store.database import Store
+from app.store.market_prices import read_market_prices
 
 _SCHEMA: dict[str, Any] = {
     "kind": pl.String, "subject": pl.String, "valid_from": pl.Datetime("us", "UTC"),
@@ -53,6 +55,7 @@ _UNPLACED = """
 class _Known:
     revision: int
     facts: list[Fact]
+    prices: list[MarketPrice]
     book: FactBook
     last_known_at: datetime
 
@@ -70,7 +73,7 @@ def fact_book(store: Store, known_at: datetime | None = None) -> FactBook:
     known = _all(store)
     if known_at is None or known.last_known_at <= known_at:
         return known.book
-    return FactBook(known.facts, known_at)
+    return FactBook(known.facts, known_at, known.prices)
 
 
 def append_facts(store: Store, facts: Sequence[Fact], *, only_news: bool = True) -> int:
@@ -105,8 +108,10 @@ def _all(store: Store) -> _Known:
     known = _read.get(store)
     if known is None or known.revision != revision:
         facts = list({fact.identity: fact for fact in _rows(store)}.values())
-        last_known_at = max((fact.known_at for fact in facts), default=FIRST_MOMENT)
-        known = _read[store] = _Known(revision, facts, FactBook(facts), last_known_at)
+        prices = read_market_prices(store)
+        known_ats = [fact.known_at for fact in facts] + [price.known_at for price in prices]
+        book = FactBook(facts, market_prices=prices)
+        known = _read[store] = _Known(revision, facts, prices, book, max(known_ats, default=FIRST_MOMENT))
     return known
 
 

@@ -100,3 +100,4 @@ _MARKETS: Mapping[Market, Callable[[Mapping[str, Any]], float]] = {
     "community": _of_cloud("communityCloud", "communityPrice"),
     "spot": _bid,
 }
+MARKETS = tuple(_MARKETS)

@@ -31,6 +31,7 @@ _MB_PER_GB = 1024.0
 # Drivers tell a card's memory within a few per cent; the cards of one name that differ do so by a half or more.
 _SAME_MEMORY = 1.15
 _PRICES: Mapping[Market, str] = {"on_demand": "dph_base", "spot": "min_bid"}
+MARKETS = tuple(_PRICES)
 
 
 class Vast:

@@ -50,7 +50,7 @@ def words(one: dict[str, Any]) -> list[str]:
 
 def test_an_empty_store_has_no_nodes(store: Store) -> None:
     assert health(store, at(NOW)) == {
-        "generated_at": at(NOW).isoformat(), "nodes": [], "gpus": [], "engines": [], "grid": [],
+        "generated_at": at(NOW).isoformat(), "nodes": [], "gpus": [], "engines": [], "grid": [], "prices": [],
     }  # fmt: skip
 
 

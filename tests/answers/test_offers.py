@@ -13,6 +13,7 @@ from app.answers.offers import at_prices_in_force, prices_as_json, with_all_pric
 from app.errors import DemandError
 from app.facts.book import FactBook
 from app.facts.fact import Fact
+from app.price_settings import PriceSettings
 from app.split.demand import Demand, parse_demand
 from app.split.scenario import what_if
 from tests.facts.builders import fact, flat, owned, rented
@@ -26,11 +27,11 @@ def demand(**fleet: Any) -> Demand:
 
 
 def configured(*facts: Fact, **fleet: Any) -> dict[str, Any]:
-    return prices_as_json(at_prices_in_force(demand(**fleet), FactBook(facts), NOW))["h100"]
+    return prices_as_json(at_prices_in_force(demand(**fleet), FactBook(facts), PriceSettings(), NOW))["h100"]
 
 
 def asked(*facts: Fact, **fleet: Any) -> dict[str, Any]:
-    return prices_as_json(with_all_prices(demand(**fleet), FactBook(facts), NOW))["h100"]
+    return prices_as_json(with_all_prices(demand(**fleet), FactBook(facts), PriceSettings(), NOW))["h100"]
 
 
 def price(usd_per_gpu_hour: float, source: str, usd_per_kwh: Any = None) -> dict[str, Any]:
@@ -93,6 +94,6 @@ def test_a_price_in_force_that_cannot_be_planned_with_is_told(facts: list[Fact],
 
 
 def test_a_price_that_a_what_if_changed_says_so() -> None:
-    start = at_prices_in_force(demand(), FactBook([fact("price", "h100", rented(3.0))]), NOW)
+    start = at_prices_in_force(demand(), FactBook([fact("price", "h100", rented(3.0))]), PriceSettings(), NOW)
     assert prices_as_json(what_if(start, {"usd.h100": 1.0}))["h100"] == price(1.0, "what-if")
     assert prices_as_json(what_if(start, {"usd.h100": "3"}))["h100"] == price(3.0, "test, fleet h100")

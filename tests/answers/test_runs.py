@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from app.config import Config
 from app.errors import UnknownName
 from app.facts.book import FactBook
 from app.facts.fact import Fact
+from app.facts.market_prices import MarketPrice
 from app.facts.settings import changes
 from app.reference import prices
 from app.reference.grid import grid_factor
@@ -152,7 +153,7 @@ OFFERS = (
         (datetime(2025, 5, 1, tzinfo=UTC), 2.0),
         (datetime(2026, 1, 9, 23, 59, tzinfo=UTC), 2.0),
         (datetime(2026, 1, 10, tzinfo=UTC), 2.5),  # of one day the lowest
-        (datetime(2030, 1, 1, tzinfo=UTC), 2.5),
+        (datetime(2027, 1, 10, 23, 59, tzinfo=UTC), 2.5),  # 365 days old
         (None, 2.5),  # undated: the newest
     ],
 )
@@ -171,6 +172,41 @@ def test_a_run_before_the_first_list_price_has_none(monkeypatch: pytest.MonkeyPa
     assert row["cost_per_run_usd"] is None
     assert "no price for H100" in row["missing"] and "on or before 2025-04-30" in row["missing"]
     assert "2025-05-01" in row["missing"]
+
+
+def test_a_list_price_that_was_too_old_when_the_run_was_made_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, h100: BenchmarkRun
+) -> None:
+    """Age is counted to the run's own day: what is old today was not old then."""
+    monkeypatch.setattr(prices, "list_prices", lambda: OFFERS)
+    late = replace(h100, recorded_at=datetime(2030, 1, 1, tzinfo=UTC))
+    row = row_of(late)
+    assert (row["cost_per_run_usd"], row["usd_per_gpu_hour"]) == (None, None)
+    # 2026-01-10 to 2030-01-01: 1,452 days
+    assert "list price of 2026-01-10 is 1452 days old; the limit is 365" in row["missing"]
+    longer = Config.model_validate({"prices": {"max_age_days": 1452}})
+    assert row_of(late, longer)["usd_per_gpu_hour"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("recorded", "usd"),
+    [
+        (NOW - timedelta(days=21), 1.99),  # the list price of 2026-11-09
+        (NOW - timedelta(days=10), 2.4),
+        (NOW - timedelta(days=2), 2.6),
+        (None, 2.6),  # undated: as of now
+    ],
+)
+def test_a_run_has_what_a_market_asked_when_it_was_made(
+    h100: BenchmarkRun, recorded: datetime | None, usd: float
+) -> None:
+    told = [
+        MarketPrice("NVIDIA H100 PCIe", "runpod", "secure", asked, 1, NOW - timedelta(days=days), NOW)
+        for days, asked in ((20, 2.4), (2, 2.6))
+    ]
+    present_book = Present(FactBook([], market_prices=told), Config(), NOW)
+    (account,) = account_runs([replace(h100, recorded_at=recorded)], present_book)
+    assert run_row(account)["usd_per_gpu_hour"] == usd
 
 
 def test_the_shipped_list_gives_the_study_its_own_prices(h100: BenchmarkRun, rtx4090: BenchmarkRun) -> None:

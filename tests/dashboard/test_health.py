@@ -13,6 +13,7 @@ from app.config import Config
 from app.store.database import Store
 from app.store.grid import append_points
 from app.store.grid_states import GridState, write_state
+from app.store.price_states import PriceState, write_price_state
 from app.store.rollup import roll_up
 from tests.batches import DAY, MINUTE, SECOND, Clock, batch, engine, gpu, put, seconds, writing
 from tests.dashboard.test_views import metric, open_page
@@ -155,3 +156,20 @@ def test_grid_providers_stand_below_the_gpus(page_backend: LocalBackend) -> None
     assert not app.exception
     assert [one.value for one in app.subheader] == ["Nodes", "GPUs", "Grid providers"]
     assert app.dataframe[-1].value.to_dict("records")[0]["state"] == "waiting"
+
+
+def test_price_sources_stand_with_their_state_and_what_is_not_used(page_backend: LocalBackend) -> None:
+    now = datetime.now(UTC)
+    source = {"provider": "runpod", "market": "secure"}
+    page_backend.config = Config.model_validate({"prices": {"source": [source]}})
+    refused = (("NVIDIA L4", "9 USD/GPU-h is above 0.1 to 2"),)
+    write_price_state(page_backend.store, PriceState("runpod", "secure", now, now, refused=refused))
+    app = open_page("health")
+    assert not app.exception
+    (table,) = app.dataframe
+    (row,) = table.value.to_dict("records")
+    assert (row["provider"], row["market"], row["state"], row["cards"], row["not used"]) == (
+        "RunPod", "secure", "ok", 0, 1,
+    )  # fmt: skip
+    told = " ".join(one.value for one in app.markdown)
+    assert "**RunPod, secure prices**: its price of L4 is not used: 9 USD/GPU-h is above 0.1 to 2" in told

@@ -10,7 +10,8 @@ import pytest
 
 from app.config import Config
 from app.hub.grid_feed import read_now
-from app.hub.grid_poller import DAY_S, FIRST_RETRY_S, LONGEST_PAUSE_S, GridPoller
+from app.hub.grid_poller import GridPoller
+from app.hub.polling import DAY_S, FIRST_RETRY_S, LONGEST_PAUSE_S
 from app.store.database import Store
 from app.store.grid_states import GridState, read_states
 from tests.batches import wait_until

@@ -19,12 +19,14 @@ from app.answers import carbon
 from app.answers.query import BOUNDARIES, GROUPS, NAMES, STEPS
 from app.config import Config
 from app.facts.kinds import LatencySlo
+from app.facts.market_prices import MarketPrice
 from app.hub import grid_api
 from app.hub.parts import HubParts
 from app.reports import request as reports
 from app.store.benchmarks import add_runs
 from app.store.database import Store
 from app.store.grid import append_points
+from app.store.market_prices import append_market_prices
 from collectors.benchmark.run import BenchmarkRun
 from tests.answers.accounting import SETTINGS, know, minutes_of, served, take
 from tests.batches import MODEL, batch
@@ -43,16 +45,20 @@ OPERATIONS = [
 ]
 SCHEDULE = {"name": "daily", "kind": "fleet-day", "cron": "0 6 * * *", "tz": "Europe/Madrid"}
 GRID = {"provider": "electricity_maps", "zones": {"DE": "DE"}, "key_env": "NO_SUCH_TOKEN"}
+# nobody answers there
+PRICES = {"provider": "runpod", "market": "secure", "base_url": "http://127.0.0.1:9"}
 RANGE = {"from": "2026-02-03T04:00Z", "to": "2026-02-03T06:00Z"}
 
 
 @pytest.fixture
 def hub(store: Store, study_runs: list[BenchmarkRun]) -> Iterator[Starlette]:
     """A hub over a store with an hour of a GPU and an engine, the study's runs, an SLO, a schedule and grid values."""
-    config = Config.model_validate(SETTINGS | {"report": [SCHEDULE], "grid": [GRID]})
+    config = Config.model_validate(SETTINGS | {"report": [SCHEDULE], "grid": [GRID], "prices": {"source": [PRICES]}})
     add_runs(store, study_runs)
     take(store, batch(1, rows=minutes_of(300), engine_rows=served(ttft_buckets=[0, 1, 1, 1])), config=config)
     know(store, "slo", MODEL, LatencySlo(max_ms=50.0), known_at=datetime.now(UTC) - timedelta(minutes=1))
+    told = MarketPrice("NVIDIA L4", "runpod", "secure", 0.4, 1, datetime.now(UTC), datetime.now(UTC))
+    append_market_prices(store, [told], timedelta(days=7))
     append_points(store, [hour_of(number, number > 1) for number in range(4)])
     parts = HubParts(store, config)
     yield Starlette(routes=parts.api.routes())

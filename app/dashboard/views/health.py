@@ -1,4 +1,4 @@
-"""*Health*: which nodes and GPUs are seen, how well, which grid providers answer, and what is to be done about it."""
+"""*Health*: which nodes and GPUs are seen, how well, which providers answer, and what is to be done about it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def _live() -> None:
     if not answer["nodes"]:
         st.info("No node has sent anything yet. On a GPU node: `wattmix agent --hub http://THIS-HUB:8501`",
                 icon=":material/dns:")  # fmt: skip
-        if answer["grid"]:
+        if answer["grid"] or answer["prices"]:
             _findings(answer)
         _grid(answer["grid"])
+        _prices(answer["prices"])
         return
     if any(node["simulated"] for node in answer["nodes"]):
         st.badge("Some nodes are simulated: they are made up, no GPU stands behind them", icon=":material/science:",
@@ -48,6 +49,7 @@ def _live() -> None:
     st.subheader("GPUs")
     st.dataframe(_gpu_frame(answer["gpus"]), hide_index=True, placeholder=MISSING, column_config=_GPU_COLUMNS)
     _grid(answer["grid"])
+    _prices(answer["prices"])
     st.caption(
         "Coverage: seconds with a measured energy over seconds the GPU was there, of the last day. Divergence: energy "
         "counter against the integral of power, of the last hour. Lag: age of the newest sample when its batch arrived."
@@ -75,7 +77,7 @@ def _summary(answer: dict[str, Any]) -> None:
 def _findings(answer: dict[str, Any]) -> None:
     """What to do, the worst first; nodes, GPUs and engines of which the same is found share a line."""
     alike: dict[tuple[str, str, str], list[str]] = {}
-    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"], *answer["grid"]]:
+    for one in [*answer["nodes"], *answer["engines"], *answer["gpus"], *answer["grid"], *answer["prices"]]:
         for finding in one["findings"]:
             alike.setdefault((finding["level"], finding["what"], finding["remedy"]), []).append(place(one))
     if not alike:
@@ -217,6 +219,34 @@ def _grid_frame(sources: list[dict[str, Any]]) -> pl.DataFrame:
         }
         for source in sources
         for newest in [source["newest"] or {}]
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+_PRICE_COLUMNS = {
+    "cards": st.column_config.NumberColumn(help="Of how many cards it told a price that is used."),
+    "not used": st.column_config.NumberColumn(help="Prices of its last answer that are not believed."),
+}
+
+
+def _prices(sources: list[dict[str, Any]]) -> None:
+    if not sources:
+        return
+    st.subheader("Price sources")
+    st.dataframe(_price_frame(sources), hide_index=True, placeholder=MISSING, column_config=_PRICE_COLUMNS)
+
+
+def _price_frame(sources: list[dict[str, Any]]) -> pl.DataFrame:
+    rows = [
+        {
+            "provider": source["title"],
+            "market": source["market"],
+            "state": source["state"],
+            "cards": len(source["prices"]),
+            "not used": len(source["refused"]),
+            "last answer": _ago(source["answered_age_s"]),
+        }
+        for source in sources
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
 

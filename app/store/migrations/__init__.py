@@ -7,5 +7,6 @@ from app.store.migrations.m2_gpus import GPUS
 from app.store.migrations.m3_engines import ENGINES
 from app.store.migrations.m4_use import USE
 from app.store.migrations.m5_grid import GRID
+from app.store.migrations.m6_prices import PRICES
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (BENCHMARKS, GPUS, ENGINES, USE, GRID)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (BENCHMARKS, GPUS, ENGINES, USE, GRID, PRICES)
