@@ -38,7 +38,7 @@ lint: $(VENV)/.test  ## ruff, mypy, the layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: $(VENV)/.test  ## measured speeds beside their peers (ARGS=ingest|nodes|agent|engines|pages)
+bench: $(VENV)/.test  ## measured speeds beside their peers (ARGS=ingest|nodes|agent|engines|pages|split)
 	$(BIN)/python -m tests.bench.run $(ARGS)
 
 screenshots: $(VENV)/.test  ## every page in light and dark, into screenshots/

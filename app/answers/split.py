@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,8 @@ def _fleet(offer: FleetOffer, demand: Demand, config: Config) -> Fleet:
     spec = find_gpu(offer.gpu)
     kind = offer.kind or (spec.kind if spec else "unknown")
     g_per_kwh, label = _carbon(offer, config)
-    if demand.solve.carbon_usd_per_t > 0 and (g_per_kwh is None or spec is None or spec.tdp_w is None):
+    priced = demand.solve.carbon_usd_per_t > 0 and demand.solve.carbon_signal == "average"
+    if priced and (g_per_kwh is None or spec is None or spec.tdp_w is None):
         lacks = label if g_per_kwh is None else f"no TDP for {offer.gpu}"
         raise DemandError(f"fleet {offer.name}: a carbon price needs its grams, and they are unknown: {lacks}")
     return Fleet(offer, display_name(offer.gpu), kind, g_per_kwh, label)
@@ -105,6 +107,8 @@ def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
             {"option": out.option.label, "class": out.class_name, "reason": out.reason} for out in answer.excluded
         ],
         "limits": list(answer.limits),
+        "conflict": list(answer.conflict),
+        "relaxation": asdict(answer.relaxation) if answer.relaxation else None,
         "missing": list(answer.missing),
         "baselines": {
             name: {"status": baseline.status, "reason": baseline.reason, **_totals(baseline),
@@ -118,14 +122,18 @@ def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
             "sources": solve.sources,
             "max_utilisation": solve.max_utilisation,
             "carbon_usd_per_t": solve.carbon_usd_per_t,
+            "carbon_signal": solve.carbon_signal,
             "small_samples": solve.small_samples,
             "prices": prices_as_json(demand),
             "carbon": {pool.option.fleet.name: pool.option.fleet.carbon_label for pool in answer.pools},
+            "embodied": {pool.option.fleet.name: pool.option.fleet.embodied_label for pool in answer.pools},
         },
         "solver": {
             "objective_usd_per_hour": answer.objective_usd_per_hour,
             "bound_usd_per_hour": answer.bound_usd_per_hour,
             "gap": answer.gap,
+            "priced_g_per_hour": answer.priced_g_per_hour,
+            "switch_usd_per_hour": answer.switch_usd_per_hour,
         },
     }  # fmt: skip
 
@@ -144,6 +152,7 @@ def _totals(answer: SplitAnswer) -> dict[str, Any]:
         "watts": answer.power_w,
         "g_per_hour": answer.g_per_hour,
         "g_per_mtok": answer.g_per_mtok,
+        "embodied_g_per_hour": answer.embodied_g_per_hour,
         "tokens_per_joule": answer.tokens_per_joule,
         "tokens_per_s": answer.tokens_per_s,
     }
@@ -164,6 +173,7 @@ def _share(share: Share) -> dict[str, Any]:
         "share": share.share,
         "tokens_per_s": share.tokens_per_s,
         "flags": list(share.flags),
+        "slo": [asdict(held) | {"margin": held.margin} for held in share.held],
     }
 
 
@@ -176,10 +186,12 @@ def _replica(pool: Pool) -> dict[str, Any]:
         "gpus_per_replica": pool.option.point.gpus,
         "qps_point": pool.option.point.qps,
         "count": pool.count,
+        "spares": pool.spares,
         "utilisation": pool.utilisation,
         "usd_per_hour": pool.usd_per_hour,
         "watts": pool.power_w,
         "g_per_hour": pool.g_per_hour,
+        "embodied_g_per_hour": pool.embodied_g_per_hour,
         "run_id": pool.option.point.point_id,
         "source_file": pool.option.point.source_file,
         "source_index": pool.option.point.source_index,

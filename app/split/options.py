@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app import units
 from app.errors import DemandError
-from app.split.demand import Demand, FleetOffer, Policy, WorkloadClass
+from app.split.demand import CarbonSignal, Demand, FleetOffer, Policy, Slo, SolveOptions, WorkloadClass
 from app.split.point import Flag, OperatingPoint, is_small_sample
 
 
@@ -44,11 +44,24 @@ class Fleet:
             raise DemandError(f"fleet {self.name}: `usd_per_kwh` needs its watts, and they are unknown")
         return units.kw(power_w) * self.offer.pue * self.offer.usd_per_kwh
 
-    def g_per_h(self, power_w: float | None) -> float | None:
+    def g_per_h(self, power_w: float | None, signal: CarbonSignal = "average") -> float | None:
         """Operational grams per hour of an IT power, x PUE; None when power or intensity is unknown."""
-        if power_w is None or self.g_per_kwh is None:
+        g_per_kwh = self.g_per_kwh if signal == "average" else self.offer.marginal_g_per_kwh
+        if power_w is None or g_per_kwh is None:
             return None
-        return units.kw(power_w) * self.offer.pue * self.g_per_kwh
+        return units.kw(power_w) * self.offer.pue * g_per_kwh
+
+    @property
+    def embodied_g_per_gpu_hour(self) -> float | None:
+        """By the fleet's policy; None when unknown."""
+        return 0.0 if self.offer.embodied_policy == "sunk" else self.offer.embodied_g_per_gpu_hour
+
+    @property
+    def embodied_label(self) -> str:
+        if self.offer.embodied_policy == "sunk":
+            return "0, made already (sunk)"
+        each = self.offer.embodied_g_per_gpu_hour
+        return "not given: no price or cap counts it" if each is None else f"{each:g} g per GPU-hour (user)"
 
 
 @dataclass(frozen=True)
@@ -70,20 +83,44 @@ class Option:
 
     @property
     def usd_per_replica_hour(self) -> float:
-        """Before electricity."""
-        return self.fleet.usd_per_gpu_hour * self.point.gpus
+        """Of a replica on order, before electricity: a spot replica is paid while it is there."""
+        return self.fleet.usd_per_gpu_hour * self.point.gpus * self.fleet.offer.availability
+
+    @property
+    def embodied_g_per_replica_hour(self) -> float | None:
+        each = self.fleet.embodied_g_per_gpu_hour
+        return None if each is None else each * self.point.gpus * self.fleet.offer.availability
+
+    def power_w(self, utilisation: float) -> float | None:
+        """IT power of a replica on order, over the time; utilisation: of its throughput while it is there."""
+        power_w = self.point.power_w(utilisation)
+        return None if power_w is None else power_w * self.fleet.offer.availability
+
+    @property
+    def load_w(self) -> float:
+        """W above idle of a filled replica; 0 where the power is unknown."""
+        idle_w, loaded_w = self.point.idle_w, self.point.loaded_w
+        return 0.0 if idle_w is None or loaded_w is None else loaded_w - idle_w
+
+    def load_of(self, one: WorkloadClass) -> float:
+        """The class's whole demand in replicas that are there all the time and filled to their throughput."""
+        return one.tokens_per_s / self.point.tokens_per_s_for(one)
+
+    def usable_replicas(self, max_utilisation: float) -> float:
+        """What a replica on order carries, in replicas that are there all the time and filled."""
+        return max_utilisation * self.fleet.offer.availability
 
     def usable_tokens_per_s(self, max_utilisation: float) -> float:
-        return max_utilisation * self.point.tokens_per_s
+        return self.usable_replicas(max_utilisation) * self.point.tokens_per_s
 
     def usd_per_mtok(self, max_utilisation: float) -> float:
         """$/Mtok of a replica loaded to `max_utilisation`: what the option costs when it is well filled."""
-        hourly = self.usd_per_replica_hour + self.fleet.electricity_usd_per_h(self.point.power_w(max_utilisation))
+        hourly = self.usd_per_replica_hour + self.fleet.electricity_usd_per_h(self.power_w(max_utilisation))
         return hourly / units.mtok(units.per_hour(self.usable_tokens_per_s(max_utilisation)))
 
     def g_per_mtok(self, max_utilisation: float) -> float | None:
         """g/Mtok of a replica loaded to `max_utilisation`; None when power or intensity is unknown."""
-        grams = self.fleet.g_per_h(self.point.power_w(max_utilisation))
+        grams = self.fleet.g_per_h(self.power_w(max_utilisation))
         return None if grams is None else grams / units.mtok(units.per_hour(self.usable_tokens_per_s(max_utilisation)))
 
 
@@ -126,7 +163,7 @@ def admit(demand: Demand, options: Sequence[Option]) -> Admission:
         for index, option in enumerate(ordered):
             if not same_model(one.model, option.point.model):
                 continue
-            failure = _failure(one, option, demand.solve.small_samples)
+            failure = _failure(one, option, demand.solve)
             if failure:
                 excluded.append(failure)
                 continue
@@ -142,21 +179,49 @@ def _canonical(option: Option) -> tuple[str, int, float, str, str]:
     return (option.fleet.name, point.gpus, point.qps or float("inf"), point.model, point.point_id)
 
 
-def _failure(one: WorkloadClass, option: Option, policy: Policy) -> Exclusion | None:
+def _failure(one: WorkloadClass, option: Option, solve: SolveOptions) -> Exclusion | None:
+    said = _barred(one, option) or _unusable(option, solve)
+    return Exclusion(option, one.name, said) if said else slo_failure(one, one.slo, option, solve.small_samples)
+
+
+def _barred(one: WorkloadClass, option: Option) -> str | None:
+    """By which limit of the demand the class may not go to this fleet, or the option is none of it."""
     fleet = option.fleet
     if one.fleets is not None and fleet.name not in one.fleets:
-        return Exclusion(option, one.name, f"class {one.name} may only use {', '.join(one.fleets) or 'no fleet'}")
+        return f"class {one.name} may only use {', '.join(one.fleets) or 'no fleet'}"
+    if not in_zones(one.zones, fleet):
+        where = f"in {fleet.offer.zone}" if fleet.offer.zone else "in no zone that is told"
+        return f"class {one.name} may only use zones {', '.join(one.zones or ()) or '(none)'}, {fleet.name} is {where}"
     if fleet.offer.model is not None and not same_model(fleet.offer.model, option.point.model):
-        return Exclusion(option, one.name, f"fleet {fleet.name} serves only {fleet.offer.model}")
+        return f"fleet {fleet.name} serves only {fleet.offer.model}"
     if fleet.offer.max_gpus is not None and fleet.offer.max_gpus < option.point.gpus:
-        return Exclusion(option, one.name, f"needs {option.point.gpus} GPUs, fleet has {fleet.offer.max_gpus}")
+        return f"needs {option.point.gpus} GPUs, fleet has {fleet.offer.max_gpus}"
+    return None
+
+
+def in_zones(zones: tuple[str, ...] | None, fleet: Fleet) -> bool:
+    return zones is None or (fleet.offer.zone or "").casefold() in {zone.casefold() for zone in zones}
+
+
+def _unusable(option: Option, solve: SolveOptions) -> str | None:
+    """What of the option is unknown, without which it cannot be planned with."""
     if option.point.tokens_per_s == 0:
-        return Exclusion(option, one.name, "the run made no tokens")
-    return _slo_failure(one, option, policy)
+        return "the run made no tokens"
+    power_w = option.point.power_w(solve.max_utilisation)
+    if power_w is None and solve.max_watts is not None:
+        return "its power is unknown, and `max_watts` is set"
+    if option.fleet.g_per_h(power_w, solve.carbon_signal) is not None:
+        return None
+    if solve.max_g_per_hour is not None:
+        return f"its {solve.carbon_signal} grams are unknown, and `max_g_per_hour` is set"
+    if solve.carbon_usd_per_t > 0 and solve.carbon_signal == "marginal":
+        return "its marginal grams are unknown, and they are priced"
+    return None
 
 
-def _slo_failure(one: WorkloadClass, option: Option, policy: Policy) -> Exclusion | None:
-    for slo in one.slo:
+def slo_failure(one: WorkloadClass, limits: Sequence[Slo], option: Option, policy: Policy) -> Exclusion | None:
+    """The first of `limits` that the option was not measured to hold."""
+    for slo in limits:
         n = option.point.n
         if policy == "refuse" and is_small_sample(n, slo.percentile):
             return Exclusion(option, one.name, f"small sample: {n} requests cannot show a p{slo.percentile:g}")

@@ -112,7 +112,9 @@ class OperatingPoint:
         found = latency.at_least(slo.percentile)
         if found is None:
             return None, f"p{slo.percentile:g} {slo.metric.upper()}"
-        return found[1], f"p{found[0]:g} {slo.metric.upper()}"
+        measured = f"p{found[0]:g} {slo.metric.upper()}"
+        stands_in = "" if found[0] == slo.percentile else f" (stands in for p{slo.percentile:g})"
+        return found[1], measured + stands_in
 
     def slo_reason(self, slo: Slo, value: float, name: str) -> str:
         """How a value (of `slo_value_ms`) misses its limit."""

@@ -1,151 +1,142 @@
 """A demand over its admissible options as a mixed-integer program in numbers, ready for a solver.
 
-minimise    sum_r n_r (price_r + c idle_r) + sum_kr x_kr c load_kr    c = (carbon price x intensity + tariff) x PUE
+minimise    sum_r n_r (a_r price_r + c_r a_r idle_r + p e_r) + sum_kr x_kr c_r load_kr w_r + s sum_g |N_g - today_g|
+            c_r = (carbon price p x intensity + tariff) x PUE, e_r embodied grams per replica-hour, w_r W above idle
 subject to  sum_r x_kr = 1                                every class served in full
-            sum_k d_k x_kr <= u m_r n_r                   pool capacity in tokens/s, u = highest utilisation
+            sum_k load_kr x_kr <= u a_r (n_r - spare_r z_r)  pool capacity in replicas, u = highest utilisation
+            x_kr <= z_r                                   z_r 0 or 1: a pool in use, where it then has spares
             sum_r gpus_r n_r <= GPUs of the fleet
-with d_k the class's tokens/s and m_r the point's. Source: design section 5.
+            min <= sum_r of a fleet x_kr <= max           share limits
+            W, $/h and g/h under their caps
+with load_kr the class's tokens/s over what the point makes of such tokens, and N_g the replicas of one fleet, model
+and size. Source: design section 5.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app import units
 from app.errors import DemandError
-from app.split.demand import Demand, WorkloadClass
+from app.split.alike import merge_alike
+from app.split.columns import Columns, lay_out
+from app.split.demand import MOST_REPLICAS, Demand, WorkloadClass
+from app.split.dominance import without_dominated
+from app.split.mixed import Column, Program
 from app.split.options import Admission, Option
-
-MOST_REPLICAS = 10_000_000  # beyond it a solver's integers are no longer exact
+from app.split.rows import all_rows
+from app.split.weights import Weights, weigh
 
 
 @dataclass(frozen=True)
-class Program:
-    """Columns: first n_r for each index in `used`, then x_kr for each of `pairs` (class, option index).
+class SplitProgram:
+    """program: in numbers. columns: what each of its columns means. weights: W, $/h and g/h of each column."""
 
-    capacity: usable tokens/s of one replica; most: replicas that carry all of an option's classes.
-    replica_cost, pair_cost: USD/h per replica and per whole class, electricity and carbon price included; pair_watts: W
-    above idle.
-    """
-
-    options: tuple[Option, ...]
-    used: tuple[int, ...]
-    pairs: tuple[tuple[WorkloadClass, int], ...]
-    capacity: dict[int, float]
-    most: dict[int, int]
-    replica_cost: list[float]
-    pair_cost: list[float]
-    pair_watts: list[float]
-
-    @property
-    def costs(self) -> list[float]:
-        return [*self.replica_cost, *self.pair_cost]
-
-    @property
-    def columns(self) -> int:
-        return len(self.used) + len(self.pairs)
-
-    @property
-    def tokens_per_s(self) -> float:
-        return sum({one.name: one.tokens_per_s for one, _ in self.pairs}.values())
-
-    def tie_ranks(self) -> list[int]:
-        """Place of each used option among equals: by fleet name, then the better $/token: one pool is filled first."""
-
-        def order(position: int) -> tuple[str, float, int]:
-            option = self.options[self.used[position]]
-            return (option.fleet.name, option.usd_per_replica_hour / option.point.tokens_per_s, position)
-
-        ranks = [0] * len(self.used)
-        for rank, position in enumerate(sorted(range(len(self.used)), key=order)):
-            ranks[position] = rank
-        return ranks
+    program: Program
+    columns: Columns
+    weights: Weights
 
 
 def usd_per_gram(demand: Demand) -> float:
-    return units.tonnes(demand.solve.carbon_usd_per_t)
+    return demand.solve.usd_per_gram
 
 
-def build_program(demand: Demand, admission: Admission) -> Program:
-    """The program of the classes that have load, over the options that no other one makes superfluous.
+def build_programs(demand: Demand, admission: Admission) -> tuple[SplitProgram, SplitProgram]:
+    """The program of the classes that have load, over the options that no other one makes superfluous; and the same
+    with like classes merged: as many replicas of each option cost as little in either.
 
     Raises DemandError when a class would take more replicas than can be counted exactly.
     """
     options = admission.options
-    loaded = [one for one in demand.classes if one.tokens_per_s > 0]
-    fitting = _without_dominated(demand, options, {one.name: _countable(demand, admission, one) for one in loaded})
-    used = tuple(sorted({index for indices in fitting.values() for index in indices}))
-    pairs = tuple((one, index) for one in loaded for index in fitting[one.name])
-    capacity = {index: options[index].usable_tokens_per_s(demand.solve.max_utilisation) for index in used}
-    carried = {index: sum(one.tokens_per_s for one, option in pairs if option == index) for index in used}
-    pair_watts = [_load_w_per_token(options[index]) * one.tokens_per_s for one, index in pairs]
-    return Program(
-        options=options,
-        used=used,
-        pairs=pairs,
-        capacity=capacity,
-        most={index: math.ceil(carried[index] / capacity[index]) for index in used},
-        replica_cost=[
-            options[index].usd_per_replica_hour + _power_usd(demand, options[index], options[index].point.idle_w)
-            for index in used
-        ],
-        pair_cost=[_power_usd(demand, options[index], w) for (_, index), w in zip(pairs, pair_watts, strict=True)],
-        pair_watts=pair_watts,
+    loaded = _loaded(demand)
+    fitting = without_dominated(loaded, options, _all_countable(demand, admission))
+    whole = _program(demand, options, loaded, fitting)
+    merged, of_merged = merge_alike(loaded, options, fitting)
+    return whole, whole if len(merged) == len(loaded) else _program(demand, options, merged, of_merged)
+
+
+def build_wide_program(demand: Demand, admission: Admission) -> SplitProgram:
+    """The program of the classes that have load over all their options."""
+    return _program(demand, admission.options, _loaded(demand), _all_countable(demand, admission))
+
+
+def _loaded(demand: Demand) -> list[WorkloadClass]:
+    return [one for one in demand.classes if one.tokens_per_s > 0]
+
+
+def _all_countable(demand: Demand, admission: Admission) -> dict[str, list[int]]:
+    return {one.name: _countable(demand, admission, one) for one in _loaded(demand)}
+
+
+def _program(
+    demand: Demand, options: tuple[Option, ...], loaded: Sequence[WorkloadClass], fitting: Mapping[str, Sequence[int]]
+) -> SplitProgram:
+    columns = lay_out(demand, options, loaded, fitting)
+    weights = weigh(demand, columns)
+    return SplitProgram(
+        program=Program(
+            columns=_bounds(demand, columns),
+            rows=tuple(all_rows(demand, loaded, columns, weights)),
+            costs=weights.costs(demand.solve),
+            replicas=len(columns.used),
+            ranks=_tie_ranks(columns),
+            tidy=_tidy(columns, weights),
+            constant=demand.solve.switch_usd_per_hour * columns.stopped,
+        ),
+        columns=columns,
+        weights=weights,
     )
 
 
-def _power_usd(demand: Demand, option: Option, power_w: float | None) -> float:
-    """What an hour of this power costs beside the GPUs' price: electricity that is not in it, and the carbon price."""
-    carbon = usd_per_gram(demand) * (option.fleet.g_per_h(power_w) or 0.0)
-    return carbon + option.fleet.electricity_usd_per_h(power_w)
+def _bounds(demand: Demand, columns: Columns) -> tuple[Column, ...]:
+    most = columns.most(demand.solve.max_utilisation)
+    return (
+        *(Column(0, most[index], whole=True) for index in columns.used),
+        *(Column(0, 1) for _ in columns.pairs),
+        *(Column(0, 1, whole=True) for _ in columns.spared),
+        *(Column() for _ in columns.groups),
+    )
 
 
-def _load_w_per_token(option: Option) -> float:
-    """W above idle for each token/s on this option; 0 where the power is unknown."""
-    point = option.point
-    if point.idle_w is None or point.loaded_w is None:
-        return 0.0
-    return (point.loaded_w - point.idle_w) / point.tokens_per_s
+def _tie_ranks(columns: Columns) -> tuple[int, ...]:
+    """Place of each used option among equals: by fleet name, then the better $/token: one pool is filled first."""
+
+    def order(position: int) -> tuple[str, float, int]:
+        option = columns.options[columns.used[position]]
+        return (option.fleet.name, option.usd_per_replica_hour / option.usable_tokens_per_s(1.0), position)
+
+    ranks = [0] * len(columns.used)
+    for rank, position in enumerate(sorted(range(len(columns.used)), key=order)):
+        ranks[position] = rank
+    return tuple(ranks)
+
+
+def _tidy(columns: Columns, weights: Weights) -> tuple[float, ...]:
+    """Least power first, then the first of the options; switching, which follows from the replicas, at its least."""
+    found = [0.0] * columns.count
+    scale = max([*(weights.watts[column] for column, _, _ in columns.shares()), 1.0])
+    ranks = dict(zip(columns.used, _tie_ranks(columns), strict=True))
+    tokens_per_s = sum({one.name: one.tokens_per_s for one, _ in columns.pairs}.values())
+    for column, one, index in columns.shares():
+        found[column] = weights.watts[column] / scale + 1e-6 * ranks[index] * one.tokens_per_s / tokens_per_s
+    for column, _ in columns.switches():
+        found[column] = 1.0
+    return tuple(found)
 
 
 def _countable(demand: Demand, admission: Admission, one: WorkloadClass) -> list[int]:
     """The class's options but those so small that it would take more than MOST_REPLICAS of them."""
-    most_tokens_per_s = {
-        index: MOST_REPLICAS * admission.options[index].usable_tokens_per_s(demand.solve.max_utilisation)
-        for index in admission.admissible[one.name]
-    }
-    fitting = [index for index, most in most_tokens_per_s.items() if one.tokens_per_s <= most]
-    if most_tokens_per_s and not fitting:
+    options: Mapping[int, Option] = {index: admission.options[index] for index in admission.admissible[one.name]}
+    full = demand.solve.max_utilisation
+    fitting = [
+        index
+        for index, option in options.items()
+        if (load := option.load_of(one)) <= MOST_REPLICAS * option.usable_replicas(full) and math.isfinite(load)
+    ]
+    if options and not fitting:
         raise DemandError(
             f"class {one.name}: {one.tokens_per_s:g} tokens/s would take more than {MOST_REPLICAS:,} replicas of any "
             "option; accepted: a smaller rate, or fewer tokens a request"
         )
     return fitting
-
-
-def _without_dominated(
-    demand: Demand, options: tuple[Option, ...], fitting: dict[str, list[int]]
-) -> dict[str, list[int]]:
-    """`fitting` without options that another of the same fleet and size beats in every respect.
-
-    Whatever a dominated option carries, the same number of replicas of the other carries for no more money, power or
-    replicas. Without this, near-like runs of one shape make the search symmetric and slow.
-    """
-    classes = {index: frozenset(name for name, found in fitting.items() if index in found)
-               for indices in fitting.values() for index in indices}  # fmt: skip
-
-    def beats(one: int, other: int) -> bool:
-        a, b = options[one], options[other]
-        if a.fleet.name != b.fleet.name or a.point.gpus != b.point.gpus or not classes[one] >= classes[other]:
-            return False
-        gains = (
-            a.point.tokens_per_s - b.point.tokens_per_s,
-            (b.point.idle_w or 0.0) - (a.point.idle_w or 0.0),
-            _load_w_per_token(b) - _load_w_per_token(a),
-        )
-        like = classes[one] == classes[other] and not any(gains)
-        return all(gain >= 0 for gain in gains) and (not like or one < other)
-
-    kept = {index for index in classes if not any(beats(other, index) for other in classes if other != index)}
-    return {name: [index for index in indices if index in kept] for name, indices in fitting.items()}

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from app.split.answer import SplitAnswer, build_answer
 from app.split.demand import Demand
 from app.split.explain import explain_classes, explain_no_option
+from app.split.infeasible import why_infeasible
 from app.split.options import Admission, Option, admit
 from app.split.solve import solve
+
+TOO_TIGHT = "No mix carries the demand within its limits."
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,11 @@ class Recommendation:
 
 
 def recommend(demand: Demand, options: Sequence[Option]) -> Recommendation:
-    """Solve `demand` over `options`, and over each baseline's part of them."""
+    """Solve `demand` over `options`, and over each baseline's part of them. An infeasible one is told with the limits
+    that conflict and what would mend it.
+    """
     admission = admit(demand, options)
-    answer = _solved(demand, admission, options)
+    answer = _explained(demand, options, _solved(demand, admission))
     kinds = ("enterprise", "consumer")
     return Recommendation(
         demand=demand,
@@ -39,11 +44,14 @@ def recommend(demand: Demand, options: Sequence[Option]) -> Recommendation:
 
 
 def best_split(demand: Demand, options: Sequence[Option]) -> SplitAnswer:
-    """The best mix alone, without baselines and sentences: what is asked again and again with one number changed."""
-    return _solved(demand, admit(demand, options), options)
+    """The best mix alone, without baselines and sentences: what is asked again and again with one number changed.
+
+    Of an infeasible one it does not look for the limits that conflict.
+    """
+    return _solved(demand, admit(demand, options))
 
 
-def _solved(demand: Demand, admission: Admission, options: Sequence[Option]) -> SplitAnswer:
+def _solved(demand: Demand, admission: Admission) -> SplitAnswer:
     hopeless = [
         explain_no_option(demand, admission, one)
         for one in demand.classes
@@ -53,13 +61,24 @@ def _solved(demand: Demand, admission: Admission, options: Sequence[Option]) -> 
         return _infeasible(demand, admission, " ".join(hopeless))
     solution = solve(demand, admission)
     if solution is None:
-        return _infeasible(demand, admission, _short_of_gpus(demand, options))
+        return _infeasible(demand, admission, None)
     return build_answer(demand, admission, solution)
 
 
-def _infeasible(demand: Demand, admission: Admission, reason: str) -> SplitAnswer:
+def _explained(demand: Demand, options: Sequence[Option], answer: SplitAnswer) -> SplitAnswer:
+    """An infeasible answer with its conflict and relaxation, and both in its reason."""
+    if answer.status != "infeasible":
+        return answer
+    why = why_infeasible(demand, options)
+    if why is None:
+        return answer
+    reason = why.text if answer.reason == TOO_TIGHT else f"{answer.reason} {why.text}"
+    return replace(answer, reason=reason, conflict=why.conflict, relaxation=why.relaxation)
+
+
+def _infeasible(demand: Demand, admission: Admission, reason: str | None) -> SplitAnswer:
     wanted = sum(one.tokens_per_s for one in demand.classes)
-    return SplitAnswer("infeasible", reason=reason, excluded=admission.excluded, tokens_per_s=wanted)
+    return SplitAnswer("infeasible", reason=reason or TOO_TIGHT, excluded=admission.excluded, tokens_per_s=wanted)
 
 
 def _baseline(demand: Demand, options: Sequence[Option], kind: str) -> SplitAnswer:
@@ -68,27 +87,5 @@ def _baseline(demand: Demand, options: Sequence[Option], kind: str) -> SplitAnsw
         return _infeasible(demand, admit(demand, []), f"no fleet of kind {kind} with a benchmark run is on offer")
     names = {option.fleet.name for option in of_kind}
     alone = demand.model_copy(update={"fleets": tuple(fleet for fleet in demand.fleets if fleet.name in names)})
-    return best_split(alone, of_kind)
-
-
-def _short_of_gpus(demand: Demand, options: Sequence[Option]) -> str:
-    """What the GPU limits lack: the same demand without them, and how many GPUs of each fleet that takes."""
-    limited = {fleet.name: fleet.max_gpus for fleet in demand.fleets if fleet.max_gpus is not None}
-    unlimited = demand.model_copy(
-        update={"fleets": tuple(fleet.model_copy(update={"max_gpus": None}) for fleet in demand.fleets)}
-    )
-    freed = [
-        replace(option, fleet=replace(option.fleet, offer=option.fleet.offer.model_copy(update={"max_gpus": None})))
-        for option in options
-    ]
-    answer = best_split(unlimited, freed)
-    needed: dict[str, int] = {}
-    for pool in answer.pools:
-        name = pool.option.fleet.name
-        needed[name] = needed.get(name, 0) + pool.count * pool.option.point.gpus
-    wanted = ", ".join(f"{count} GPUs of {name}" for name, count in needed.items())
-    have = ", ".join(f"{name} <= {limit} GPUs" for name, limit in limited.items())
-    return (
-        f"Too few GPUs: within {have} no mix carries {answer.tokens_per_s:,.0f} tokens/s at "
-        f"{demand.solve.max_utilisation:.0%} utilisation. Without the limits the cheapest mix takes {wanted}."
-    )
+    answer = best_split(alone, of_kind)
+    return _explained(alone, of_kind, answer) if answer.reason == TOO_TIGHT else answer

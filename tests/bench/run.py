@@ -1,8 +1,8 @@
 """`make bench`: measured speeds, each beside the peer where it is installed.
 
-    python -m tests.bench.run [ingest|nodes|agent|engines|pages ...]
+    python -m tests.bench.run [ingest|nodes|agent|engines|pages|split ...]
 
-Peers: VictoriaMetrics (Debian: victoria-metrics), nvitop-exporter (PyPI).
+Peers: VictoriaMetrics (Debian: victoria-metrics), nvitop-exporter (PyPI), CBC (in PuLP, of the test tools).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from tests.bench import agent, engines, ingest, page_data, thousand_nodes
+from tests.bench import agent, engines, ingest, page_data, split, thousand_nodes
 from tests.bench.report import Line, show
 
 PARTS: dict[str, tuple[Callable[[], list[Line]], ...]] = {
@@ -21,6 +21,7 @@ PARTS: dict[str, tuple[Callable[[], list[Line]], ...]] = {
     "agent": (agent.cost,),
     "engines": (engines.scrape,),
     "pages": (page_data.pages,),
+    "split": (split.demands, split.matrices),
 }
 
 

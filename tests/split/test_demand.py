@@ -109,6 +109,21 @@ WRONG: list[tuple[Key, Any, str, str]] = [
     (("fleet", 1, "pue"), 0.99, "fleet[2].pue", "a number >= 1"),
     (("fleet", 1, "g_per_kwh"), -1, "fleet[2].g_per_kwh", "a number >= 0"),
     (("fleet", 1, "zone"), 49, "fleet[2].zone", "text"),
+    (("class", 0, "zones"), "EU27", "class[1].zones", "a list"),
+    (("class", 0, "share"), "h100", "class[1].share", "a list"),
+    (("class", 0, "deferrable"), "soon", "class[1].deferrable", "true or false"),
+    (("fleet", 0, "availability"), 0, "fleet[1].availability", "a number > 0"),
+    (("fleet", 0, "availability"), 1.1, "fleet[1].availability", "a number <= 1"),
+    (("fleet", 0, "spare_replicas"), 0.5, "fleet[1].spare_replicas", "a whole number"),
+    (("fleet", 0, "embodied_g_per_gpu_hour"), -1, "fleet[1].embodied_g_per_gpu_hour", "a number >= 0"),
+    (("fleet", 0, "embodied_policy"), "none", "fleet[1].embodied_policy", "'full' or 'sunk'"),
+    (("fleet", 0, "marginal_g_per_kwh"), -1, "fleet[1].marginal_g_per_kwh", "a number >= 0"),
+    (("solve", "carbon_signal"), "direct", "solve.carbon_signal", "'average' or 'marginal'"),
+    (("solve", "max_watts"), -1, "solve.max_watts", "a number >= 0"),
+    (("solve", "max_usd_per_hour"), "5", "solve.max_usd_per_hour", "a number"),
+    (("solve", "max_g_per_hour"), -0.1, "solve.max_g_per_hour", "a number >= 0"),
+    (("solve", "switch_usd_per_replica"), -1, "solve.switch_usd_per_replica", "a number >= 0"),
+    (("solve", "switch_hours"), 0, "solve.switch_hours", "a number > 0"),
     (("solve", "carbon_usd_per_t"), -1, "solve.carbon_usd_per_t", "a number >= 0"),
     (("solve", "max_utilisation"), 0, "solve.max_utilisation", "a number > 0"),
     (("solve", "max_utilisation"), 1.01, "solve.max_utilisation", "a number <= 1"),
@@ -222,6 +237,60 @@ def test_a_fleet_that_is_not_on_offer_is_refused_with_its_name_and_those_that_ar
     message = refusal(put(content, ("class", 0, "fleets"), ["h100", "h200"]))
     assert "h200" in message
     assert "h100, rtx4090" in message
+
+
+def test_limits_of_every_kind_are_read_as_written(content: dict[str, Any]) -> None:
+    running = {"model": "org/model", "gpus_per_replica": 2, "replicas": 3}
+    changed = put(content, ("class", 0, "share"), [{"fleet": "h100", "min": 0.25}, {"fleet": "rtx4090", "max": 0.5}])
+    changed = put(changed, ("class", 0, "zones"), ["EU27"])
+    changed = put(changed, ("fleet", 0, "today"), [running])
+    changed = put(changed, ("fleet", 1, "availability"), 0.9)
+    changed = put(changed, ("solve", "switch_usd_per_replica"), 12)
+    demand = parse_demand(changed, "demand.toml")
+    chat, (h100, rtx4090) = demand.classes[0], demand.fleets
+    assert [(limit.fleet, limit.min, limit.max) for limit in chat.share] == [("h100", 0.25, 1.0), ("rtx4090", 0.0, 0.5)]
+    assert (chat.zones, chat.deferrable, demand.classes[1].zones) == (("EU27",), False, None)
+    assert (h100.availability, h100.spare_replicas, rtx4090.availability) == (1.0, 0, 0.9)
+    assert (h100.embodied_g_per_gpu_hour, h100.embodied_policy, h100.marginal_g_per_kwh) == (None, "full", None)
+    assert [one.model_dump() for one in h100.today] == [running]
+    solve = demand.solve
+    assert (solve.carbon_signal, solve.max_watts, solve.max_usd_per_hour, solve.max_g_per_hour) == (
+        "average", None, None, None,
+    )  # fmt: skip
+    assert (solve.switch_hours, solve.switch_usd_per_hour) == (24.0, 0.5)  # $12 a replica over 24 h
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "accepted"),
+    [
+        (("class", 0, "share"), [{"fleet": "h100", "min": 0.6, "max": 0.5}], "min <= max (not 0.6 and 0.5)"),
+        (
+            ("class", 0, "share"),
+            [{"fleet": "h100"}, {"fleet": "h100"}],
+            "one share limit per fleet (h100 appears twice)",
+        ),
+        (
+            ("class", 0, "share"),
+            [{"fleet": "h100", "min": 0.6}, {"fleet": "rtx4090", "min": 0.5}],
+            "share minima that sum to at most 1 (not 1.1)",
+        ),
+        (
+            ("class", 0, "share"),
+            [{"fleet": "h100", "max": 1.5}],
+            "`class[1].share[1].max`: given 1.5; accepted: a number <= 1",
+        ),
+        (("class", 0, "share"), [{"fleet": "b200"}], "to list shares among h100, rtx4090 (not b200)"),
+        (("fleet", 0, "spare_replicas"), 1, "availability < 1 or spare_replicas > 0, not both"),
+        (
+            ("fleet", 0, "today"),
+            [{"model": "m", "gpus_per_replica": 1, "replicas": n} for n in (1, 2)],
+            "one entry of `today` per model and size (m on 1 GPUs appears twice)",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_refused(content: dict[str, Any], key: Key, value: Any, accepted: str) -> None:
+    message = refusal(put(put(content, ("fleet", 0, "availability"), 0.9), key, value))
+    assert accepted in message
 
 
 def test_requests_without_tokens_are_refused(content: dict[str, Any]) -> None:

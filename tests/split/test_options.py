@@ -91,7 +91,7 @@ def test_an_exclusion_carries_its_failing_value_over_the_limit() -> None:
     assert (excluded.class_name, excluded.gap) == ("chat", 1.5)  # 90 / 60
 
 
-@pytest.mark.parametrize(("p99_ms", "reason"), [(55.0, None), (61.0, "p99 TTFT 61.0 ms > 60 ms")])
+@pytest.mark.parametrize(("p99_ms", "reason"), [(55.0, None), (61.0, "p99 TTFT (stands in for p98) 61.0 ms > 60 ms")])
 def test_the_next_higher_percentile_stands_in_and_is_named(p99_ms: float, reason: str | None) -> None:
     # a p98 is at most the p99, so a p99 within the limit proves it
     admission = admitted({"latency": ttft(p99_ms, p50=20.0)}, one={"slo": (a_slo(60, percentile=98),)})

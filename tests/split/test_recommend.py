@@ -76,15 +76,18 @@ def test_too_few_gpus_is_told_with_the_number_needed() -> None:
     assert "12 GPUs of fleet" in answer.reason
 
 
-def test_too_few_gpus_counts_each_fleet_that_the_cheapest_mix_would_take() -> None:
+def test_too_few_gpus_names_each_fleet_that_is_short_and_the_cheaper_one_to_add() -> None:
     # chat (800 tokens/s) only fits dear: 1 GPU, of which there is none left over for batch; batch (1,600) takes 2 cheap
+    # for $2.00 + 2 x $0.50 in all; on dear it would take one more, $4.00 + $0.50
     fleets, options = two_fleets(max_gpus=1)
     fleets[0] = a_fleet("dear", usd_per_gpu_hour=2.0, max_gpus=1)
     options[0] = an_option(fleets[0], a_run(latency=ttft(50.0)))
     classes = [a_class("chat", requests_per_s=4.0, slo=(a_slo(60),)), a_class("batch", requests_per_s=8.0)]
     answer = recommend(a_demand(classes, fleets), options).answer
     assert answer.status == "infeasible"
-    assert "1 GPUs of dear" in (answer.reason or "") and "2 GPUs of cheap" in (answer.reason or "")
+    assert answer.conflict == ("dear <= 1 GPUs", "cheap <= 1 GPUs")
+    assert "dear <= 1 GPUs; cheap <= 1 GPUs" in (answer.reason or "")
+    assert "2 GPUs of cheap rather than 1, for $3.00/h" in (answer.reason or "")
 
 
 def test_an_infeasible_answer_leaves_every_total_missing() -> None:
