@@ -33,7 +33,10 @@ from app.answers.power_load import power_load
 from app.answers.price_changes import price_changes
 from app.answers.query import AccountQuery
 from app.answers.runs import Assume, Present, account_runs, run_row
-from app.answers.split import default_demand, recommend_split, split_as_json, starting_knobs
+from app.answers.split import default_demand, recommend_split, split_as_json, starting_knobs, with_options
+from app.answers.split_front import CARBON, split_front
+from app.answers.split_robustness import split_robustness
+from app.answers.split_shadow import split_shadow
 from app.answers.split_today import split_today
 from app.answers.study import study_findings
 from app.answers.summary import series, summary
@@ -43,6 +46,7 @@ from app.reports.report import Progress, Report, build_report, report_from_json,
 from app.reports.request import Request
 from app.reports.runs import run_by_hand, schedules_as_json, written_file
 from app.split.demand import Demand, parse_demand
+from app.split.options import Option
 from app.store.benchmarks import Added, add_runs, read_runs
 from app.store.choices import fleet_cards
 from app.store.database import Store
@@ -67,6 +71,14 @@ class Backend(Protocol):
     def live_demand(self) -> Demand: ...
 
     def live_curves(self) -> dict[str, Any]: ...
+
+    def split_front(self, demand: Demand | None = None, *, against: str = CARBON) -> dict[str, Any]: ...
+
+    def split_shadow(self, demand: Demand | None = None) -> dict[str, Any]: ...
+
+    def split_robustness(
+        self, demand: Demand | None = None, *, inputs: Sequence[str] | None = None
+    ) -> dict[str, Any]: ...
 
     def health(self) -> dict[str, Any]: ...
 
@@ -152,6 +164,22 @@ class LocalBackend:
     def live_curves(self) -> dict[str, Any]:
         """What replicas did at which load."""
         return live_curves(self.store, self.config, self.runs(), datetime.now(UTC))
+
+    def split_front(self, demand: Demand | None = None, *, against: str = CARBON) -> dict[str, Any]:
+        """Cost against `carbon`, or against an SLO: slo.<class>."""
+        return split_front(*self._with_options(demand), against)
+
+    def split_shadow(self, demand: Demand | None = None) -> dict[str, Any]:
+        return split_shadow(*self._with_options(demand))
+
+    def split_robustness(self, demand: Demand | None = None, *, inputs: Sequence[str] | None = None) -> dict[str, Any]:
+        """Of all inputs, or of those named; none at all tells their names at once."""
+        return split_robustness(*self._with_options(demand), inputs)
+
+    def _with_options(self, demand: Demand | None) -> tuple[Demand, list[Option]]:
+        book, now = fact_book(self.store), datetime.now(UTC)
+        asked = demand or default_demand(self.config, book, now)
+        return with_options(asked, self.runs(), self.config, book, now, self.curves(asked, now))
 
     def health(self) -> dict[str, Any]:
         return health(self.store, datetime.now(UTC), self.config)
@@ -278,8 +306,24 @@ class HubBackend:
         return rows
 
     def split(self, demand: Demand | None = None) -> dict[str, Any]:
+        return self._split("/api/v1/split", demand)
+
+    def split_front(self, demand: Demand | None = None, *, against: str = CARBON) -> dict[str, Any]:
+        return self._split("/api/v1/split/front", demand, {"against": against})
+
+    def split_shadow(self, demand: Demand | None = None) -> dict[str, Any]:
+        return self._split("/api/v1/split/shadow", demand)
+
+    def split_robustness(self, demand: Demand | None = None, *, inputs: Sequence[str] | None = None) -> dict[str, Any]:
+        wanted = {} if inputs is None else {"inputs": ",".join(inputs)}
+        return self._split("/api/v1/split/robustness", demand, wanted, REPORT_TIMEOUT_S)
+
+    def _split(
+        self, path: str, demand: Demand | None, wanted: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S
+    ) -> dict[str, Any]:
         body = demand and demand.model_dump(by_alias=True, mode="json")
-        answer: dict[str, Any] = self._call("GET" if demand is None else "POST", "/api/v1/split", json=body)
+        method = "GET" if demand is None else "POST"
+        answer: dict[str, Any] = self._call(method, path, timeout_s, params=wanted, json=body)
         return answer
 
     def live_demand(self) -> Demand:

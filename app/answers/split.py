@@ -10,6 +10,7 @@ from typing import Any
 
 from app.answers.curves import LiveCurves, blended_options, provenance
 from app.answers.offers import at_prices_in_force, prices_as_json, with_all_prices
+from app.answers.split_interval import saving_as_json
 from app.config import Config, read_toml
 from app.errors import DemandError, UnknownName
 from app.facts.book import FactBook
@@ -52,8 +53,20 @@ def recommend_split(
     live: LiveCurves | None = None,
 ) -> Recommendation:
     """The recommendation for `demand` over what its models do on its fleets' GPUs, by live load and runs."""
+    return recommend(*with_options(demand, runs, config, book, now, live))
+
+
+def with_options(
+    demand: Demand,
+    runs: Sequence[BenchmarkRun],
+    config: Config,
+    book: FactBook,
+    now: datetime,
+    live: LiveCurves | None = None,
+) -> tuple[Demand, list[Option]]:
+    """`demand` with all of its prices, and what it can choose from."""
     demand = with_all_prices(demand, book, config.prices, now)
-    return recommend(demand, split_options(demand, runs, config, live))
+    return demand, split_options(demand, runs, config, live)
 
 
 def split_options(
@@ -112,7 +125,8 @@ def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
         "missing": list(answer.missing),
         "baselines": {
             name: {"status": baseline.status, "reason": baseline.reason, **_totals(baseline),
-                   "saving_usd_per_hour": saving_usd_per_hour(answer, baseline)}
+                   "saving_usd_per_hour": saving_usd_per_hour(answer, baseline),
+                   "saving_interval": saving_as_json(recommendation, name)}
             for name, baseline in recommendation.baselines.items()
         },
         "assumptions": {
@@ -136,6 +150,19 @@ def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
             "switch_usd_per_hour": answer.switch_usd_per_hour,
         },
     }  # fmt: skip
+
+
+def mix_as_json(answer: SplitAnswer) -> dict[str, Any]:
+    """One answer without what surrounds a recommendation."""
+    return {
+        "status": answer.status,
+        "reason": answer.reason,
+        **_totals(answer),
+        "shares": [_share(share) for share in answer.shares],
+        "replicas": [_replica(pool) for pool in answer.pools],
+        "limits": list(answer.limits),
+        "missing": list(answer.missing),
+    }
 
 
 def saving_usd_per_hour(answer: SplitAnswer, baseline: SplitAnswer) -> float | None:

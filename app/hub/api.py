@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -18,16 +17,17 @@ from app import __version__
 from app.answers.live import WINDOW_S, WINDOWS_S
 from app.answers.runs import Assume, rows_as_csv
 from app.backend import LocalBackend
-from app.errors import BadParameter, DemandError, Forbidden, ImportFileError, Overloaded, UnknownName, WattmixError
+from app.errors import BadParameter, Forbidden, ImportFileError, Overloaded, UnknownName, WattmixError
 from app.hub.account_api import AccountApi
 from app.hub.auth import Gate, is_local
-from app.hub.body import read_body
+from app.hub.body import json_object, read_body
 from app.hub.facts_api import FactsApi
 from app.hub.grid_api import GridApi
 from app.hub.ingest import Ingest
 from app.hub.metrics import HubMetrics
 from app.hub.parameters import one_of, parameters, past_moment, whole_number
 from app.hub.report_api import ReportApi
+from app.hub.split_api import SplitApi
 from app.reference.tables import openapi_file
 from app.split.demand import parse_demand
 from app.split.scenario import what_if
@@ -52,6 +52,7 @@ class Api:
         self._facts = FactsApi(backend)
         self._accounts = AccountApi(backend)
         self._grid = GridApi(backend)
+        self._split = SplitApi(backend)
 
     def routes(self) -> list[Route]:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -71,6 +72,9 @@ class Api:
             Route("/api/v1/split", _told(self._read(self.post_split)), methods=["POST"]),
             Route("/api/v1/split/curves", _told(self._read(self.get_curves)), methods=["GET"]),
             Route("/api/v1/split/demand", _told(self._read(self.get_demand)), methods=["GET"]),
+            Route("/api/v1/split/front", _told(self._read(self._split.front)), methods=["GET", "POST"]),
+            Route("/api/v1/split/shadow", _told(self._read(self._split.shadow)), methods=["GET", "POST"]),
+            Route("/api/v1/split/robustness", _told(self._read(self._split.robustness)), methods=["GET", "POST"]),
             Route("/api/v1/summary", _told(self._read(self._accounts.get_summary)), methods=["GET"]),
             Route("/api/v1/series", _told(self._read(self._accounts.get_series)), methods=["GET"]),
             Route("/api/v1/latency", _told(self._read(self._accounts.get_latency)), methods=["GET"]),
@@ -131,7 +135,7 @@ class Api:
         return JSONResponse({"tokens": await run_in_threadpool(self._backend.list_tokens)})
 
     async def post_token(self, request: Request) -> Response:
-        wanted = _json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
+        wanted = json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
         name, node = wanted.get("name"), wanted.get("node")
         scope = one_of("scope", str(wanted.get("scope", "node")), get_args(Scope))
         if not isinstance(name, str) or not name or not isinstance(node, str | None):
@@ -179,7 +183,7 @@ class Api:
         return JSONResponse(await run_in_threadpool(answer))
 
     async def post_split(self, request: Request) -> Response:
-        content = _json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
+        content = json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
         return JSONResponse(await run_in_threadpool(self._backend.split, parse_demand(content, "body")))
 
     async def get_curves(self, request: Request) -> Response:
@@ -191,16 +195,6 @@ class Api:
         ask = self._backend.live_demand if is_live else self._backend.default_demand
         demand = await run_in_threadpool(ask)
         return JSONResponse(demand.model_dump(by_alias=True, mode="json"))
-
-
-def _json_object(body: bytes) -> dict[str, Any]:
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError) as problem:
-        raise DemandError(f"body: not JSON ({problem})") from None
-    if not isinstance(content, dict):
-        raise DemandError("body: a JSON object with `class`, `fleet` and `solve` is accepted")
-    return content
 
 
 def _only_here(handler: Handler) -> Handler:

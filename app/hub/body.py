@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from starlette.requests import Request
 
-from app.errors import BodyTooLarge, WrongContentType
+from app.errors import BodyTooLarge, DemandError, WrongContentType
 
 
 async def read_body(request: Request, content_type: str, max_bytes: int) -> bytes:
@@ -19,3 +22,14 @@ async def read_body(request: Request, content_type: str, max_bytes: int) -> byte
             raise BodyTooLarge(f"body: more than {max_bytes // 1024**2} MiB")
         parts.append(part)
     return b"".join(parts)
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The object that a body holds. Raises DemandError."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as problem:
+        raise DemandError(f"body: not JSON ({problem})") from None
+    if not isinstance(content, dict):
+        raise DemandError("body: a JSON object with `class`, `fleet` and `solve` is accepted")
+    return content

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from app.split.answer import SplitAnswer
-from app.split.demand import Demand, WorkloadClass
+from app.split.demand import Demand, ShareLimit, WorkloadClass
 from app.split.options import Admission, Exclusion
 from app.split.program import usd_per_gram
 
+_NEARLY = 1e-6
+
 
 def explain_classes(demand: Demand, admission: Admission, answer: SplitAnswer) -> dict[str, str]:
-    """One explanation per class: where it goes, what that costs when full, and what speaks against the other fleets."""
+    """One sentence per class: where it goes, and why not elsewhere."""
     return {one.name: _explain(demand, admission, answer, one) for one in demand.classes}
 
 
@@ -18,30 +22,55 @@ def _explain(demand: Demand, admission: Admission, answer: SplitAnswer, one: Wor
         return "No demand, so nothing is placed."
     shares = sorted((s for s in answer.shares if s.class_name == one.name), key=lambda share: -share.share)
     placed = " and ".join(f"{_percent(share.share)} to {share.option.label}" for share in shares)
-    used = {share.option.fleet.name for share in shares}
-    return " ".join([f"{placed}.", *_against_other_fleets(demand, answer, admission, one, used)])
+    used: dict[str, float] = {}
+    for share in shares:
+        used[share.option.fleet.name] = used.get(share.option.fleet.name, 0.0) + share.share
+    return f"{placed}, because {'; '.join(_because(demand, admission, answer, one, used))}."
 
 
-def _against_other_fleets(
-    demand: Demand, answer: SplitAnswer, admission: Admission, one: WorkloadClass, used: set[str]
+def _because(
+    demand: Demand, admission: Admission, answer: SplitAnswer, one: WorkloadClass, used: Mapping[str, float]
 ) -> list[str]:
+    """The reason, what it costs on each fleet that holds the class's limits, and what is wrong with the others."""
     best = _cheapest_by_fleet(demand, admission, one)
-    sentences: list[str] = []
+    reasons = [_reason(answer, one, used, best)]
     if len(best) > 1:
         at, priced = f"{demand.solve.max_utilisation:.0%}", demand.solve.carbon_usd_per_t
         costs = ", ".join(f"{name} {_cost(best[name], priced > 0)}" for name in sorted(best, key=best.__getitem__))
         carbon = f", with carbon at ${priced:g}/t" if priced else ""
-        sentences.append(f"Among the fleets that hold its limits, filled to {at}{carbon}: {costs}.")
-    for fleet in demand.fleets:
-        if fleet.name not in best and fleet.name not in used:
-            sentences.append(f"{fleet.name} is out: {_nearest_miss(admission, one, fleet.name)}.")
+        reasons.append(f"filled to {at}{carbon}: {costs}")
+    reasons += [
+        f"{fleet.name} is out: {_nearest_miss(admission, one, fleet.name)}"
+        for fleet in demand.fleets
+        if fleet.name not in best and fleet.name not in used
+    ]
+    return reasons
+
+
+def _reason(
+    answer: SplitAnswer, one: WorkloadClass, used: Mapping[str, float], best: Mapping[str, tuple[float, float]]
+) -> str:
     if len(best) == 1:
-        sentences.append(f"{next(iter(best))} is the only fleet left.")
-    elif len(used) > 1 and answer.limits:
-        sentences.append(f"The rest goes to the next fleet, for {' and '.join(answer.limits)}.")
-    elif len(used) > 1:
-        sentences.append("Whole replicas leave room on the dearer fleet, which this class fills.")
-    return sentences
+        return f"{next(iter(best))} is the only fleet left"
+    cheapest = min(best, key=best.__getitem__)
+    if list(used) == [cheapest]:
+        return f"{cheapest} costs least of the fleets that hold its limits"
+    held = [words for limit in one.share if (words := _share_reached(limit, used.get(limit.fleet, 0.0)))]
+    if held:
+        return " and ".join(held)
+    if answer.limits:
+        return f"the cheapest fleet has no room for all: {' and '.join(answer.limits)}"
+    if len(used) > 1:
+        return "whole replicas leave room on the dearer fleet, which this class fills"
+    return "whole replicas, shared with the other classes, make this the cheapest in sum"
+
+
+def _share_reached(limit: ShareLimit, share: float) -> str | None:
+    if limit.min > 0 and share <= limit.min + _NEARLY:
+        return f"at least {_percent(limit.min)} has to go to {limit.fleet}"
+    if limit.max < 1 and share >= limit.max - _NEARLY:
+        return f"at most {_percent(limit.max)} may go to {limit.fleet}"
+    return None
 
 
 def _cost(usd_per_mtok: tuple[float, float], with_carbon: bool) -> str:

@@ -148,9 +148,8 @@ def reasons_of(classes: list[Any], fleets: list[Any], options: list[Option], **s
 def test_the_reason_says_where_a_class_goes_and_why_the_other_fleet_is_out() -> None:
     fleets, options = two_fleets()
     text = reasons_of([a_class(slo=(a_slo(60),))], fleets, options)["chat"]
-    assert re.match(r"100% to dear: 1x .* at 4 req/s\.", text)
-    assert "cheap is out" in text and "p99 TTFT 300.0 ms > 60 ms" in text
-    assert "dear is the only fleet left" in text
+    assert re.match(r"100% to dear: 1x .* at 4 req/s, because dear is the only fleet left; cheap is out: ", text)
+    assert text.endswith("has p99 TTFT 300.0 ms > 60 ms.")
 
 
 def test_the_reason_compares_the_fleets_that_hold_the_limits_in_dollars() -> None:
