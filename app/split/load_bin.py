@@ -12,7 +12,7 @@ from collectors.samples import LatencyMetric
 LEAST_MINUTES = 5
 # So many requests show a p99: five of them lie above it. Bins are widened, up to so many fold, until most hold as many.
 LEAST_REQUESTS = 500
-WIDEST = 4
+WIDEST = 8
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from app.store.reader import Reader
 from app.store.replica_loads import LEAST_MEASURED
 from app.store.spans import FLEET_SPANS, REPLICA_SPANS
 
-# So many steps of load lie between a load and its double: each is 4.4% wide.
-STEPS_PER_DOUBLING = 16
+# So many steps of load lie between a load and its double: each is 2.2% wide.
+STEPS_PER_DOUBLING = 32
 STRETCH_MINUTES = 5
 # After its start, or after minutes in which nobody saw it, an engine warms up: caches fill, kernels are compiled.
 START_UP_MINUTES = 5
@@ -48,6 +48,8 @@ _START_US, _STRETCH_US = START_UP_MINUTES * MINUTE_US, STRETCH_MINUTES * MINUTE_
 _LEAST_S = LEAST_MEASURED * MINUTE_US / 1e6
 _THROTTLED_S = LEAST_THROTTLED * MINUTE_US / 1e6
 
+# overload: an engine's minutes in which requests waited all along, at their most more than it ends in a stretch. Chance
+# makes no such queue. edge: stretches that one begins or ends in, and the next, where those end that waited.
 # grain: one row per replica type and one of: step of load (kind `step`), step, metric and latency bucket (`latency`),
 # nothing more (`idle`), reason to leave minutes out (`left_out`). Minutes of [$start, $end), whole stretches, of up to
 # $most engines of each fleet and model. Engines of no fleet, model or GPUs have a type with NULLs, and only `left_out`.
@@ -88,6 +90,30 @@ _READ = f"""
         WHERE minute_us >= $start AND minute_us < $end AND engine_id IN (SELECT engine_id FROM asked)
         GROUP BY engine_id, minute_us
     ),
+    overload AS (
+        SELECT engine_id, min(minute_us) AS from_us, max(minute_us) + {MINUTE_US} AS to_us
+        FROM (
+            SELECT
+                engine_id,
+                minute_us,
+                mean_waiting,
+                finished_stop + finished_length AS finished,
+                count(*) FILTER (mean_waiting >= {LEAST_WAITING} IS NOT TRUE) OVER (
+                    PARTITION BY engine_id ORDER BY minute_us
+                ) AS before
+            FROM counted
+        )
+        WHERE mean_waiting >= {LEAST_WAITING}
+        GROUP BY engine_id, before
+        HAVING max(mean_waiting) >= {STRETCH_MINUTES} * avg(finished)
+    ),
+    edge AS (
+        SELECT DISTINCT engine_id, stretch
+        FROM (
+            SELECT *, unnest(range(from_us // {_STRETCH_US}, to_us // {_STRETCH_US} + 2)) AS stretch FROM overload
+        )
+        WHERE stretch * {_STRETCH_US} < from_us OR (stretch + 1) * {_STRETCH_US} > to_us
+    ),
     minute AS MATERIALIZED (
         SELECT
             counted.engine_id,
@@ -108,6 +134,7 @@ _READ = f"""
                   OR gpus <> kind.replica_gpus THEN 'gap'
                 WHEN is_fresh OR minute_us + {MINUTE_US} > started_us AND minute_us < started_us + {_START_US}
                   THEN 'start_up'
+                WHEN edge.stretch IS NOT NULL THEN 'overload_edge'
             END AS reason,
             seen_s AS seconds,
             finished_stop + finished_length AS finished,
@@ -124,6 +151,7 @@ _READ = f"""
             power_w * seen_s AS power_ws
         FROM counted
         LEFT JOIN powered USING (engine_id, minute_us)
+        LEFT JOIN edge ON edge.engine_id = counted.engine_id AND edge.stretch = counted.minute_us // {_STRETCH_US}
         JOIN asked AS engine USING (engine_id)
         JOIN (SELECT node_id, coalesce(simulated, false) AS simulated FROM node) AS node USING (node_id)
         JOIN fleet_span ON fleet_span.node_id = engine.node_id
@@ -185,13 +213,14 @@ Row = dict[str, Any]
 class LoadBins:
     """Each row has its type: fleet, model, gpu_name, replica_gpus, simulated.
 
-    steps: sums by step and is_throttled; of load tokens_per_s (prompt + generated) between 2^(step/16) and
-    2^((step+1)/16). engines: on the day with most of them. failed: with aborted ones. running_s: running requests x
+    steps: sums by step and is_throttled; of load tokens_per_s (prompt + generated) between 2^(step/32) and
+    2^((step+1)/32). engines: on the day with most of them. failed: with aborted ones. running_s: running requests x
     seconds, over gauged_s. queued_s: seconds of stretches in which requests waited. timed_*: tokens of those that tell
     prefill and decode times. power_ws: energy at the mean power of each minute.
     latency: n by step, is_throttled, metric (position in samples.LATENCY_METRICS), lower_us and upper_us (None:
     unbounded). idle: minutes, seconds and power_ws of minutes without a token or a running request.
-    left_out: minutes by reason: not_placed, no_tokens_told, shared_gpu, gap, start_up. stamp: it changes with any row.
+    left_out: minutes by reason: not_placed, no_tokens_told, shared_gpu, gap, start_up, overload_edge. stamp: it changes
+    with any row.
     """
 
     steps: list[Row]

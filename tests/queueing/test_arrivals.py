@@ -22,11 +22,11 @@ def test_arrivals_of_each_hour_follow_the_curve() -> None:
 
 
 def test_the_curve_by_hand() -> None:
-    """Monday 14:30 is the middle of the busiest hour, x 0.96 for the day; between two middles it is halfway."""
+    """Monday 14:30 is the middle of the busiest hour, x 0.88 for the day; between two middles it is halfway."""
     curve = Curve(10.0, surges=(Surge(0, HOUR_S, 2.0),))
     at_s = np.array([14.5, 15.0, 24 + 14.5, 24.0, 0.5]) * HOUR_S
-    # 10 x 0.96; 10 x 0.96 x (1.00 + 0.98) / 2; Tuesday x 1.00; (0.22 + 0.16) / 2; 0.16 x 0.96 x 10, twice
-    assert curve.per_s(at_s).tolist() == pytest.approx([9.6, 9.504, 10.0, 1.9, 3.072])
+    # 10 x 0.88; 10 x 0.88 x (1.00 + 0.98) / 2; Tuesday x 0.95; (0.22 + 0.16) / 2; 0.16 x 0.88 x 10, twice
+    assert curve.per_s(at_s).tolist() == pytest.approx([8.8, 8.712, 9.5, 1.805, 2.816])
 
 
 def test_arrivals_ascend_within_their_span() -> None:

@@ -20,7 +20,7 @@ from tests.queueing.naive import Traced, serve_by_steps
 from tests.queueing.pool import Pool, parted
 from tests.queueing.samples import energy_mj
 from tests.queueing.test_engine import CHAT, ROWS, arriving, requests_of, small
-from tests.queueing.truth import Truth, at_load, capacity, highest_load, simulate_split
+from tests.queueing.truth import Truth, alone, at_load, capacity, highest_load, pool_at_load, simulate_split
 
 METRICS: tuple[LatencyMetric, ...] = ("ttft", "tpot", "itl", "e2e")
 SLOWER: tuple[tuple[LatencyMetric, int], ...] = (("ttft", 50), ("ttft", 99), ("tpot", 50), ("tpot", 99), ("itl", 50),
@@ -96,7 +96,7 @@ def test_capacity_hardly_depends_on_chance() -> None:
 
 
 def test_the_highest_load_keeps_the_slo_and_a_higher_one_does_not() -> None:
-    most = highest_load(H100, CHAT, [TTFT_SLO])
+    most = highest_load(alone(H100), CHAT, [TTFT_SLO])
     best = capacity(H100, CHAT) / CHAT.tokens
     assert 0.2 * best < most < best
     assert at_load(H100, CHAT, most, count=20_000).keeps([TTFT_SLO])
@@ -104,7 +104,7 @@ def test_the_highest_load_keeps_the_slo_and_a_higher_one_does_not() -> None:
 
 
 def test_no_load_keeps_a_limit_below_a_single_step() -> None:
-    assert highest_load(H100, CHAT, [Slo(metric="itl", percentile=50, max_ms=10)], count=500, steps=3) == 0.0
+    assert highest_load(alone(H100), CHAT, [Slo(metric="itl", percentile=50, max_ms=10)], count=500, steps=3) == 0.0
 
 
 def test_a_split_by_hand() -> None:
@@ -160,6 +160,14 @@ def test_joining_the_least_loaded_is_no_slower_than_chance() -> None:
     assert waits["least_loaded"] < waits["random"]
     for truth in by_join.values():
         assert sum(len(one.requests) for one in truth.replicas) == len(requests)
+
+
+def test_a_replica_of_a_pool_waits_less_than_one_alone_at_the_same_load() -> None:
+    per_s = 0.8 * capacity(RTX_4090, CHAT) / CHAT.tokens
+    pool = Pool("pool", RTX_4090, 4, 1.0, 0.35)
+    single, shared = at_load(RTX_4090, CHAT, per_s, count=8_000), pool_at_load(pool, CHAT, per_s, count=32_000)
+    assert shared.tokens_per_s == pytest.approx(single.tokens_per_s, rel=0.04)
+    assert shared.quantile_ms("ttft", 99) < 0.8 * single.quantile_ms("ttft", 99)
 
 
 def test_an_overloaded_split_counts_those_who_wait_longest() -> None:

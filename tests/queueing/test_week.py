@@ -3,51 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
-from app.answers.query import AccountQuery
-from app.answers.summary import summary
 from app.hub.ingest import MAX_JSON_BYTES
-from app.simulator.latency import E2E_BOUNDS_S, ITL_BOUNDS_S, TTFT_BOUNDS_S
-from app.store.database import Store
-from collectors.samples import LatencyMetric, decode, encode
-from tests.batches import HOUR, at
+from collectors.samples import decode, encode
 from tests.queueing.arrivals import HOUR_S, SECOND_NS
 from tests.queueing.pool import Pool
+from tests.queueing.stored import BOUNDS_S, Stored
 from tests.queueing.truth import Truth, capacity
-from tests.queueing.week import CONFIG, LENGTHS, POOLS, SURGE, WEDNESDAY_S, Simulated, a_day, a_week, fill
-
-BOUNDS_S: dict[LatencyMetric, tuple[float, ...]] = {"ttft": TTFT_BOUNDS_S, "itl": ITL_BOUNDS_S, "e2e": E2E_BOUNDS_S}
-
-
-@dataclass(frozen=True, eq=False)
-class Stored:
-    simulated: Simulated
-    store: Store
-
-    def truth(self, pool: Pool) -> Truth:
-        edges = (self.simulated.start_s * SECOND_NS, self.simulated.end_s * SECOND_NS)
-        return Truth(self.simulated.served[pool.name], *edges)
-
-    def figures(self, pool: Pool) -> dict[str, Any]:
-        end = at(self.simulated.end_us)
-        query = AccountQuery(at(self.simulated.start_us), end, by="fleet", boundary="gpu")
-        answer = summary(self.store, CONFIG, query, at(self.simulated.end_us + 3 * HOUR))
-        (line,) = (line for line in answer["lines"] if line["key"]["fleet"] == pool.name)
-        return dict(line["figures"])
-
-
-@pytest.fixture(scope="module", params=["day", pytest.param("week", marks=pytest.mark.slow)])
-def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
-    simulated, every_s = (a_day(), 15) if request.param == "day" else (a_week(), 60)
-    store = Store.open(tmp_path_factory.mktemp(request.param) / "store.duckdb")
-    fill(store, simulated, every_s)
-    yield Stored(simulated, store)
-    store.close()
+from tests.queueing.week import LENGTHS, POOLS, SURGE, WEDNESDAY_S
 
 
 def test_the_hub_accepts_what_the_nodes_send(stored: Stored) -> None:

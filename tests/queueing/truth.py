@@ -111,24 +111,39 @@ def capacity(kind: ReplicaType, lengths: Lengths, *, count: int = 20_000, seed: 
     return Truth([served], int(served.scheduled_ns[count // 4]), int(served.scheduled_ns[-1])).tokens_per_s
 
 
-def at_load(kind: ReplicaType, lengths: Lengths, per_s: float, *, count: int = 40_000, seed: int = 1) -> Truth:
-    """One replica at requests of a steady rate, after the first tenth of them: p99 and power of that load."""
-    requests = steadily(np.random.default_rng(seed), per_s, lengths, count)
+def alone(kind: ReplicaType) -> Pool:
+    """One replica that gets all of its requests."""
+    return Pool(kind.card, kind, 1, 1.0, 0.0)
+
+
+def pool_at_load(pool: Pool, lengths: Lengths, per_s: float, *, count: int = 40_000, seed: int = 1) -> Truth:
+    """A pool of which each replica gets requests at this steady rate in the mean, after the first tenth of `count`.
+
+    The latencies at a load are those of its pool: a router that sends each request to the replica with the fewest makes
+    a replica's arrivals smoother than those of one alone, which waits longer at the same load.
+    """
+    rng = np.random.default_rng(seed)
+    requests = steadily(rng, per_s * pool.replicas, lengths, count)
     arrivals = requests.arrival_ns
-    return Truth([serve(kind, requests)], int(arrivals[count // 10]), int(arrivals[-1]))
+    return Truth(pool.serve(requests, rng), int(arrivals[count // 10]), int(arrivals[-1]))
+
+
+def at_load(kind: ReplicaType, lengths: Lengths, per_s: float, *, count: int = 40_000, seed: int = 1) -> Truth:
+    """As `pool_at_load`, of one replica alone."""
+    return pool_at_load(alone(kind), lengths, per_s, count=count, seed=seed)
 
 
 def highest_load(
-    kind: ReplicaType, lengths: Lengths, slos: Sequence[Slo], *, count: int = 20_000, seed: int = 1, steps: int = 8
+    pool: Pool, lengths: Lengths, slos: Sequence[Slo], *, count: int = 20_000, seed: int = 1, steps: int = 8
 ) -> float:
-    """The most requests per second at which one replica keeps every SLO: by bisection, to capacity / 2^steps.
+    """The most requests per second and replica at which a pool keeps every SLO: by bisection, to capacity / 2^steps.
 
     0.0 where it keeps them at no load that was tried.
     """
-    kept, broken = 0.0, capacity(kind, lengths) / lengths.tokens
+    kept, broken = 0.0, capacity(pool.kind, lengths) / lengths.tokens
     for _ in range(steps):
         tried = (kept + broken) / 2
-        truth = at_load(kind, lengths, tried, count=count, seed=seed)
+        truth = pool_at_load(pool, lengths, tried, count=count, seed=seed)
         if truth.keeps(slos):
             kept = tried
         else:

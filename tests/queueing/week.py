@@ -1,6 +1,7 @@
 """Days of three fleets behind a router, simulated request by request, as batches of their agents.
 
-Load follows a curve over day and week. On the Wednesday a surge is more than all can take, and is worked off later.
+Load follows a curve over day and week. In the busiest hours of a weekday it is between three quarters and 95% of what
+the replicas can take, each day another part. On the Wednesday evening a surge is more than all, worked off later.
 One replica is one node. The nodes send as measured ones do: nothing tells the product that they are simulated.
 """
 
@@ -37,12 +38,12 @@ WEDNESDAY_S = 2 * DAY_S
 LENGTHS = Lengths(1200, 400)
 POOLS = (
     Pool("h100", H100, replicas=3, share=0.54, usd_per_gpu_hour=2.40),
-    Pool("l40s", L40S, replicas=2, share=0.21, usd_per_gpu_hour=0.80),
-    Pool("rtx4090", RTX_4090, replicas=4, share=0.25, usd_per_gpu_hour=0.35),
+    Pool("l40s", L40S, replicas=2, share=0.205, usd_per_gpu_hour=0.80),
+    Pool("rtx4090", RTX_4090, replicas=4, share=0.255, usd_per_gpu_hour=0.35),
 )
 CONFIG = Config.model_validate({"fleet": [{"name": pool.name, "gpu": pool.kind.card} for pool in POOLS]})
-SURGE = Surge(WEDNESDAY_S + 10 * HOUR_S, WEDNESDAY_S + 11 * HOUR_S + HOUR_S // 2, 1.7)
-CURVE = Curve(busiest_per_s=10.0, surges=(SURGE,))
+SURGE = Surge(WEDNESDAY_S + 19 * HOUR_S, WEDNESDAY_S + 20 * HOUR_S + HOUR_S // 2, 2.3)
+CURVE = Curve(busiest_per_s=14.0, surges=(SURGE,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ def a_day(seed: int = 1) -> Simulated:
     """The Wednesday of one replica a fleet."""
     shares = {"h100": 0.52, "l40s": 0.30, "rtx4090": 0.18}
     pools = tuple(replace(pool, replicas=1, share=shares[pool.name]) for pool in POOLS)
-    return _simulated(pools, replace(CURVE, busiest_per_s=3.5), WEDNESDAY_S, WEDNESDAY_S + DAY_S, seed)
+    return _simulated(pools, replace(CURVE, busiest_per_s=5.0), WEDNESDAY_S, WEDNESDAY_S + DAY_S, seed)
 
 
 def a_week(seed: int = 1) -> Simulated:

@@ -71,7 +71,7 @@ def left_out(store: Store) -> dict[str, float]:
 
 
 def step_of(tokens_per_s: float) -> int:
-    return math.floor(16 * math.log2(tokens_per_s))
+    return math.floor(32 * math.log2(tokens_per_s))
 
 
 def test_a_step_has_the_sums_of_its_stretches(store: Store) -> None:
@@ -86,8 +86,8 @@ def test_a_step_has_the_sums_of_its_stretches(store: Store) -> None:
         "running_s": 4 * 300, "gauged_s": 300, "prefill_us": 20e6, "decode_us": 480e6, "timed_prompt_tokens": 24_000,
         "timed_generated_tokens": 6_000, "power_ws": 500 * 300.0,
     }.items()  # fmt: skip
-    # 16 steps to the double of a load: log2(200) = log2(100) + 1
-    assert (fast["step"], fast["power_ws"]) == (step_of(100) + 16, 600 * 300.0)
+    # 32 steps to the double of a load: log2(200) = log2(100) + 1
+    assert (fast["step"], fast["power_ws"]) == (step_of(100) + 32, 600 * 300.0)
 
 
 def test_a_load_is_the_mean_of_five_minutes(store: Store) -> None:
@@ -122,6 +122,28 @@ def test_a_queue_is_told_by_its_stretches(store: Store) -> None:
     take(store, minutes(0, [[300] * 15, [200] * 15]), scrapes(0, [0] * WARM) + waited)
     (step,) = bins(store).steps
     assert (step["seconds"], step["queued_s"]) == (600, 300)
+
+
+def overloaded(waiting: int) -> list[Row]:
+    """Minutes 10 to 34 at 100/s; from 17 to 26, in which so many wait, at 200/s: 120 requests end in each."""
+    before, after = scrapes(10, [6000] * 7), scrapes(27, [6000] * 8)
+    return scrapes(0, [0] * 10) + before + scrapes(17, [12_000] * 10, waiting=waiting) + after
+
+
+def test_stretches_that_an_overload_begins_or_ends_in_are_left_out_and_the_next(store: Store) -> None:
+    """600 wait, five minutes of work: of 15 to 19 it is two minutes, of 25 to 29 two, and 30 to 34 come next. Between
+    them it is all of 20 to 24."""
+    take(store, minutes(0, [[300] * 35, [200] * 35]), overloaded(600))
+    assert left_out(store) == {"start_up": 5, "overload_edge": 15}
+    assert [(row["step"], row["minutes"]) for row in bins(store).steps] == [(step_of(100), 5), (step_of(200), 5)]
+
+
+def test_a_shorter_queue_is_one_of_chance(store: Store) -> None:
+    """599 wait: each stretch counts, those with 3 and 2 minutes of 200/s at a load between."""
+    take(store, minutes(0, [[300] * 35, [200] * 35]), overloaded(599))
+    assert left_out(store) == {"start_up": 5}
+    steps = [step_of(load) for load in (100, 140, 160, 200)]
+    assert [(row["step"], row["minutes"]) for row in bins(store).steps] == list(zip(steps, (10, 5, 5, 5), strict=True))
 
 
 def test_the_first_minutes_are_left_out_and_those_after_a_hole(store: Store) -> None:
