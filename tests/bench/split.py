@@ -10,6 +10,7 @@ from typing import Any
 
 from app.split.buckets import solve_buckets
 from app.split.demand import Demand
+from app.split.front import carbon_front
 from app.split.options import Option
 from app.split.recommend import best_split
 from tests.bench.matrices import a_matrix
@@ -18,6 +19,7 @@ from tests.bench.sliced_ilp import SLICE_FACTOR, solve_sliced
 from tests.split.builders import a_class, a_demand, a_fleet, a_run, a_slo, an_option, ttft
 
 DEMANDS = 100
+FRONTS = 20
 MATRICES_PER_SIZE = 3
 CBC_LIMIT_S = 60.0
 # card: $/GPU-hour, W, speed beside an H100
@@ -32,6 +34,15 @@ def demands() -> list[Line]:
     p95 = took_ms[math.ceil(0.95 * DEMANDS) - 1]
     note = f"median {took_ms[DEMANDS // 2]:.0f} ms, {DEMANDS} demands"
     return [Line("split, 10 classes x 20 options, p95", p95, "ms", "<= 200", note=note)]
+
+
+def fronts() -> list[Line]:
+    """cost against carbon of 10 classes over 20 options, 21 levels"""
+    drawn = [a_large_demand(seed) for seed in range(FRONTS)]
+    took_s = sorted(_seconds(lambda found=found: carbon_front(*found)) for found in drawn)
+    p95 = took_s[math.ceil(0.95 * FRONTS) - 1]
+    note = f"median {took_s[FRONTS // 2]:.2f} s, slowest {took_s[-1]:.2f} s, {FRONTS} demands"
+    return [Line("front, 10 classes x 20 options, p95", p95, "s", "<= 3", note=note)]
 
 
 def matrices() -> list[Line]:
