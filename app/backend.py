@@ -35,6 +35,7 @@ from app.answers.query import AccountQuery
 from app.answers.runs import Assume, Present, account_runs, run_row
 from app.answers.split import default_demand, recommend_split, split_as_json, starting_knobs, with_options
 from app.answers.split_front import CARBON, split_front
+from app.answers.split_plan import HOURS, split_plan
 from app.answers.split_robustness import split_robustness
 from app.answers.split_shadow import split_shadow
 from app.answers.split_today import split_today
@@ -79,6 +80,8 @@ class Backend(Protocol):
     def split_robustness(
         self, demand: Demand | None = None, *, inputs: Sequence[str] | None = None
     ) -> dict[str, Any]: ...
+
+    def split_plan(self, demand: Demand | None = None, *, hours: int = HOURS) -> dict[str, Any]: ...
 
     def health(self) -> dict[str, Any]: ...
 
@@ -175,6 +178,11 @@ class LocalBackend:
     def split_robustness(self, demand: Demand | None = None, *, inputs: Sequence[str] | None = None) -> dict[str, Any]:
         """Of all inputs, or of those named; none at all tells their names at once."""
         return split_robustness(*self._with_options(demand), inputs)
+
+    def split_plan(self, demand: Demand | None = None, *, hours: int = HOURS) -> dict[str, Any]:
+        """Of the next hours, from the first full one on."""
+        asked, options = self._with_options(demand)
+        return split_plan(self.store, self.config, asked, options, datetime.now(UTC), hours)
 
     def _with_options(self, demand: Demand | None) -> tuple[Demand, list[Option]]:
         book, now = fact_book(self.store), datetime.now(UTC)
@@ -317,6 +325,9 @@ class HubBackend:
     def split_robustness(self, demand: Demand | None = None, *, inputs: Sequence[str] | None = None) -> dict[str, Any]:
         wanted = {} if inputs is None else {"inputs": ",".join(inputs)}
         return self._split("/api/v1/split/robustness", demand, wanted, REPORT_TIMEOUT_S)
+
+    def split_plan(self, demand: Demand | None = None, *, hours: int = HOURS) -> dict[str, Any]:
+        return self._split("/api/v1/split/plan", demand, {"hours": str(hours)}, REPORT_TIMEOUT_S)
 
     def _split(
         self, path: str, demand: Demand | None, wanted: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S

@@ -75,6 +75,7 @@ class Api:
             Route("/api/v1/split/front", _told(self._read(self._split.front)), methods=["GET", "POST"]),
             Route("/api/v1/split/shadow", _told(self._read(self._split.shadow)), methods=["GET", "POST"]),
             Route("/api/v1/split/robustness", _told(self._read(self._split.robustness)), methods=["GET", "POST"]),
+            Route("/api/v1/split/plan", _told(self._read(self._split.plan)), methods=["GET", "POST"]),
             Route("/api/v1/summary", _told(self._read(self._accounts.get_summary)), methods=["GET"]),
             Route("/api/v1/series", _told(self._read(self._accounts.get_series)), methods=["GET"]),
             Route("/api/v1/latency", _told(self._read(self._accounts.get_latency)), methods=["GET"]),

@@ -1,4 +1,4 @@
-"""Routes beside the split's own: its fronts, shadow prices and robustness."""
+"""Routes beside the split's own: its fronts, shadow prices, robustness and plan."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from app.answers.split_plan import HOURS
 from app.backend import LocalBackend
 from app.hub.body import json_object, read_body
-from app.hub.parameters import parameters
+from app.hub.parameters import parameters, whole_number
 from app.split.demand import Demand, parse_demand
 from app.split.scenario import what_if
+from app.split.timeline import MOST_HOURS
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 
@@ -39,6 +41,13 @@ class SplitApi:
             return self._backend.split_robustness(demand, inputs=[name for name in names if name] if names else None)
 
         return await self._answered(request, {"inputs"}, answer)
+
+    async def plan(self, request: Request) -> Response:
+        def answer(demand: Demand, given: Mapping[str, str]) -> dict[str, Any]:
+            hours = whole_number("hours", given.get("hours", str(HOURS)), 1, MOST_HOURS)
+            return self._backend.split_plan(demand, hours=hours)
+
+        return await self._answered(request, {"hours"}, answer)
 
     async def _answered(
         self, request: Request, own: set[str], answer: Callable[[Demand, Mapping[str, str]], dict[str, Any]]

@@ -84,7 +84,7 @@ def lay_out(
     fitting: Mapping[str, Sequence[int]],
 ) -> Columns:
     used = tuple(sorted({index for indices in fitting.values() for index in indices}))
-    groups, stopped = _groups(demand, options, used) if demand.solve.switch_usd_per_replica else ([], 0)
+    groups, stopped = groups_of(demand, options, used) if demand.solve.switch_usd_per_replica else ([], 0)
     return Columns(
         options=options,
         used=used,
@@ -95,7 +95,7 @@ def lay_out(
     )
 
 
-def _groups(demand: Demand, options: Sequence[Option], used: Sequence[int]) -> tuple[list[Group], int]:
+def groups_of(demand: Demand, options: Sequence[Option], used: Sequence[int]) -> tuple[list[Group], int]:
     """The groups of the used options, and today's replicas of none of them."""
     members: dict[tuple[str, Running | tuple[str, int]], list[int]] = {}
     offers = {fleet.name: fleet for fleet in demand.fleets}

@@ -75,14 +75,22 @@ class Instance:
         self._highs.changeColBounds(index, low, high)
 
     def solve(
-        self, costs: Sequence[float], *, gap: float, nodes: int | None = None, start: np.ndarray | None = None
+        self,
+        costs: Sequence[float],
+        *,
+        gap: float,
+        nodes: int | None = None,
+        start: np.ndarray | None = None,
+        time_limit_s: float = TIME_LIMIT_S,
+        heuristics: bool = False,
     ) -> tuple[np.ndarray, float] | None:
         """(column values, dual bound) of the least `costs`, or None when infeasible.
 
+        heuristics: look for good answers beside the tree, which pays in programs of many hours.
         Raises Undecided when `nodes` ran out first, else SolverError.
         """
         highs = self._highs
-        for name, value in _settings(gap, nodes).items():
+        for name, value in _settings(gap, nodes, time_limit_s, heuristics).items():
             highs.setOptionValue(name, value)
         highs.changeColsCost(self._columns, np.arange(self._columns, dtype=np.int32), np.array(costs, dtype=float))
         if start is not None:
@@ -103,17 +111,20 @@ class Instance:
         return values, float(info.objective_function_value if self._linear else info.mip_dual_bound)
 
 
-def _settings(gap: float, nodes: int | None) -> dict[str, Any]:
+def _settings(gap: float, nodes: int | None, time_limit_s: float, heuristics: bool) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "threads": 1,
         "random_seed": 0,
-        "time_limit": TIME_LIMIT_S,
+        "time_limit": time_limit_s,
         "mip_rel_gap": gap,
         "mip_abs_gap": 0.0 if gap == 0 else 1e-6,
         "mip_feasibility_tolerance": 1e-9,
         "primal_feasibility_tolerance": 1e-9,
         # programs of this size are solved in their first tree, and a first answer comes from rounding their relaxation
-        "mip_allow_restart": False,
-        **{f"mip_heuristic_run_{name}": False for name in ("feasibility_jump", "rins", "rens", "root_reduced_cost")},
+        "mip_allow_restart": heuristics,
+        **{
+            f"mip_heuristic_run_{name}": heuristics
+            for name in ("feasibility_jump", "rins", "rens", "root_reduced_cost")
+        },
     }
     return settings if nodes is None else settings | {"mip_max_nodes": nodes}

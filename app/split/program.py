@@ -49,29 +49,35 @@ def build_programs(demand: Demand, admission: Admission) -> tuple[SplitProgram, 
     Raises DemandError when a class would take more replicas than can be counted exactly.
     """
     options = admission.options
-    loaded = _loaded(demand)
-    fitting = without_dominated(loaded, options, _all_countable(demand, admission))
-    whole = _program(demand, options, loaded, fitting)
+    loaded = loaded_classes(demand)
+    fitting = needed_options(demand, admission)
+    whole = program_of(demand, options, loaded, fitting)
     merged, of_merged = merge_alike(loaded, options, fitting)
-    return whole, whole if len(merged) == len(loaded) else _program(demand, options, merged, of_merged)
+    return whole, whole if len(merged) == len(loaded) else program_of(demand, options, merged, of_merged)
 
 
 def build_wide_program(demand: Demand, admission: Admission) -> SplitProgram:
     """The program of the classes that have load over all their options."""
-    return _program(demand, admission.options, _loaded(demand), _all_countable(demand, admission))
+    return program_of(demand, admission.options, loaded_classes(demand), _all_countable(demand, admission))
 
 
-def _loaded(demand: Demand) -> list[WorkloadClass]:
+def loaded_classes(demand: Demand) -> list[WorkloadClass]:
     return [one for one in demand.classes if one.tokens_per_s > 0]
 
 
+def needed_options(demand: Demand, admission: Admission) -> dict[str, list[int]]:
+    """Of each class that has load the options that no other one makes superfluous. Raises DemandError."""
+    return without_dominated(loaded_classes(demand), admission.options, _all_countable(demand, admission))
+
+
 def _all_countable(demand: Demand, admission: Admission) -> dict[str, list[int]]:
-    return {one.name: _countable(demand, admission, one) for one in _loaded(demand)}
+    return {one.name: _countable(demand, admission, one) for one in loaded_classes(demand)}
 
 
-def _program(
+def program_of(
     demand: Demand, options: tuple[Option, ...], loaded: Sequence[WorkloadClass], fitting: Mapping[str, Sequence[int]]
 ) -> SplitProgram:
+    """Of the `loaded` classes. fitting: of these, or of more classes, whose options then have replicas all the same."""
     columns = lay_out(demand, options, loaded, fitting)
     weights = weigh(demand, columns)
     return SplitProgram(

@@ -21,7 +21,7 @@ PARTS: dict[str, tuple[Callable[[], list[Line]], ...]] = {
     "agent": (agent.cost,),
     "engines": (engines.scrape,),
     "pages": (page_data.pages,),
-    "split": (split.demands, split.fronts, split.matrices),
+    "split": (split.demands, split.fronts, split.plans, split.matrices),
 }
 
 

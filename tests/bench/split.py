@@ -6,13 +6,16 @@ import math
 import random
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.split.buckets import solve_buckets
 from app.split.demand import Demand
 from app.split.front import carbon_front
 from app.split.options import Option
+from app.split.plan import plan
 from app.split.recommend import best_split
+from app.split.timeline import PlanHour
 from tests.bench.matrices import a_matrix
 from tests.bench.report import Line
 from tests.bench.sliced_ilp import SLICE_FACTOR, solve_sliced
@@ -20,6 +23,7 @@ from tests.split.builders import a_class, a_demand, a_fleet, a_run, a_slo, an_op
 
 DEMANDS = 100
 FRONTS = 20
+PLANS = 10
 MATRICES_PER_SIZE = 3
 CBC_LIMIT_S = 60.0
 # card: $/GPU-hour, W, speed beside an H100
@@ -43,6 +47,28 @@ def fronts() -> list[Line]:
     p95 = took_s[math.ceil(0.95 * FRONTS) - 1]
     note = f"median {took_s[FRONTS // 2]:.2f} s, slowest {took_s[-1]:.2f} s, {FRONTS} demands"
     return [Line("front, 10 classes x 20 options, p95", p95, "s", "<= 3", note=note)]
+
+
+def plans() -> list[Line]:
+    """plans of 24 hours of 3 classes, one of which may wait, over 10 options, within 1% of the bound"""
+    drawn = [a_day(seed) for seed in range(PLANS)]
+    gaps: list[float] = []
+
+    def planned(seed: int) -> None:
+        found = plan(*drawn[seed], gap=0.01, time_limit_s=10.0)
+        if found.course is None or found.gap is None or found.static is None:
+            raise AssertionError(f"plan, seed {seed}: {found.reason or found.static_reason}")
+        if found.course.objective_usd > found.static.objective_usd * (1 + 1e-9):
+            raise AssertionError(f"plan, seed {seed}: dearer than the same split in all hours")
+        gaps.append(found.gap)
+
+    took_s = sorted(_seconds(lambda seed=seed: planned(seed)) for seed in range(PLANS))
+    within = sum(gap <= 0.01 for gap in gaps)
+    note = (
+        f"median {took_s[PLANS // 2]:.1f} s; {within} of {PLANS} within 1%, largest gap {max(gaps):.2%}; "
+        "never dearer than static"
+    )
+    return [Line("plan, 24 h x 3 classes x 10 options, slowest", took_s[-1], "s", "<= 10 within 1%", note=note)]
 
 
 def matrices() -> list[Line]:
@@ -103,6 +129,35 @@ def a_large_demand(seed: int) -> tuple[Demand, list[Option]]:
     ]
     carbon = dice.choice([0.0, 0.0, 100.0])
     return a_demand(classes, fleets, gap=0.001, max_utilisation=0.8, carbon_usd_per_t=carbon), options
+
+
+def a_day(seed: int) -> tuple[Demand, list[Option], list[PlanHour]]:
+    """24 hours with a busy evening and a clean noon, of three classes, the last of which may wait, over two options on
+    each of five fleets; switching costs in every other.
+    """
+    demand, options = a_large_demand(seed)
+    loose, chat, batch = demand.classes[:3]
+    classes = (
+        loose.model_copy(update={"slo": ()}),
+        chat.model_copy(update={"slo": (a_slo(200),)}),
+        batch.model_copy(update={"slo": (), "deferrable": True}),
+    )
+    solve = {"carbon_usd_per_t": 100.0, "switch_usd_per_replica": 0.2 * (seed % 2)}
+    fleets = tuple(fleet.model_copy(update={"max_gpus": None}) for fleet in demand.fleets)
+    changes = {"classes": classes, "fleets": fleets, "solve": demand.solve.model_copy(update=solve)}
+
+    def wave(hour: int, peak: int) -> float:
+        return math.cos(2 * math.pi * (hour - peak) / 24)
+
+    hours = [
+        PlanHour(
+            datetime(2026, 2, 3, tzinfo=UTC) + timedelta(hours=hour),
+            {one.name: 1 + 0.6 * wave(hour, 18) for one in classes},
+            {fleet.name: 300 - 150 * wave(hour, 12 + number) for number, fleet in enumerate(fleets)},
+        )
+        for hour in range(24)
+    ]
+    return demand.model_copy(update=changes), options[1::2], hours
 
 
 def _seconds(do: Callable[[], object]) -> float:

@@ -40,6 +40,9 @@ def test_a_hub_backend_answers_as_the_store_does(tmp_path: Path) -> None:
     fill_last_hours(store)
     local = LocalBackend(store, CONFIG)
     curves, demand = local.live_curves(), local.live_demand()
+    # filled to the brim: at 80% the one card would not do
+    full = demand.model_copy(update={"solve": demand.solve.model_copy(update={"max_utilisation": 1.0})})
+    planned = local.split_plan(full, hours=2)
     store.close()
     (curve,) = curves["curves"]
     assert [(point["tokens_per_s"], point["provenance"]["minutes"]) for point in curve["points"]] == [(2.5, 175)]
@@ -53,6 +56,11 @@ def test_a_hub_backend_answers_as_the_store_does(tmp_path: Path) -> None:
     with running(serve, tmp_path) as hub:
         remote = HubBackend(hub.address)
         assert remote.live_demand() == demand
+        over_http = remote.split_plan(full, hours=2)
+        assert (planned["status"], len(planned["hours"])) == ("optimal", 2)
+        assert over_http["totals"] == pytest.approx(planned["totals"])
+        with pytest.raises(WattmixError, match="query `hours`: given '169'; accepted: a whole number from 1 to 168"):
+            remote.split_plan(hours=169)
         assert remote.live_curves()["curves"] == curves["curves"]
         with pytest.raises(WattmixError, match="query `live`: given 'yes'; accepted: 0, 1"):
             remote._call("GET", "/api/v1/split/demand", params={"live": "yes"})

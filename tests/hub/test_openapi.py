@@ -201,6 +201,7 @@ def test_examples_keep_their_schemas() -> None:
         ("/api/v1/split/front", {"against": "slo.chat"}),
         ("/api/v1/split/shadow", {}),
         ("/api/v1/split/robustness", {"inputs": "usd.h100,g.h100"}),
+        ("/api/v1/split/plan", {"hours": "2"}),
         ("/api/v1/report", {"kind": "hourly", "from": "2026-02-03", "to": "2026-02-04"}),
         ("/api/v1/reports", {}),
         ("/api/v1/tokens", {}),
