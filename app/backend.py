@@ -28,12 +28,15 @@ from app.answers.idle import idle_gpus
 from app.answers.latency import Wanted, latency
 from app.answers.live import WINDOW_S, live
 from app.answers.live_demand import live_demand
+from app.answers.measured_knobs import Measured, measured_knobs
 from app.answers.owning import rent_or_own
 from app.answers.power_load import power_load
 from app.answers.price_changes import price_changes
 from app.answers.query import AccountQuery
 from app.answers.runs import Assume, Present, account_runs, run_row
+from app.answers.scenarios import asked_demand, drop_scenario, keep_scenario, scenarios_as_json
 from app.answers.split import default_demand, recommend_split, split_as_json, starting_knobs, with_options
+from app.answers.split_export import export_split
 from app.answers.split_front import CARBON, split_front
 from app.answers.split_plan import HOURS, split_plan
 from app.answers.split_robustness import split_robustness
@@ -48,6 +51,7 @@ from app.reports.request import Request
 from app.reports.runs import run_by_hand, schedules_as_json, written_file
 from app.split.demand import Demand, parse_demand
 from app.split.options import Option
+from app.split.router_files import RouterFormat
 from app.store.benchmarks import Added, add_runs, read_runs
 from app.store.choices import fleet_cards
 from app.store.database import Store
@@ -82,6 +86,8 @@ class Backend(Protocol):
     ) -> dict[str, Any]: ...
 
     def split_plan(self, demand: Demand | None = None, *, hours: int = HOURS) -> dict[str, Any]: ...
+
+    def export_split(self, demand: Demand | None, form: RouterFormat) -> str: ...
 
     def health(self) -> dict[str, Any]: ...
 
@@ -146,8 +152,25 @@ class LocalBackend:
     def default_demand(self) -> Demand:
         return default_demand(self.config, fact_book(self.store), datetime.now(UTC))
 
-    def knobs(self) -> dict[str, float | None]:
-        return starting_knobs(self.default_demand(), self.config)
+    def knobs(self, demand: Demand) -> dict[str, float | None]:
+        return starting_knobs(demand, self.config)
+
+    def measured_knobs(self, demand: Demand) -> dict[str, Measured]:
+        """What the what-if knobs of `demand` are at now, as far as that is measured or in force."""
+        return measured_knobs(self.store, self.config, demand, datetime.now(UTC))
+
+    def asked_demand(self, words: Mapping[str, Any]) -> Demand:
+        """What an address asks for: the configured demand, or that of its `scenario`, with its knobs turned."""
+        return asked_demand(self.store, self.default_demand(), words)
+
+    def scenarios(self) -> list[dict[str, Any]]:
+        return scenarios_as_json(self.store)
+
+    def save_scenario(self, name: str, demand: Demand) -> dict[str, Any]:
+        return keep_scenario(self.store, name, demand, datetime.now(UTC))
+
+    def delete_scenario(self, name: str) -> None:
+        drop_scenario(self.store, name)
 
     def split(self, demand: Demand | None = None) -> dict[str, Any]:
         """Of the configured demand where none is given."""
@@ -183,6 +206,10 @@ class LocalBackend:
         """Of the next hours, from the first full one on."""
         asked, options = self._with_options(demand)
         return split_plan(self.store, self.config, asked, options, datetime.now(UTC), hours)
+
+    def export_split(self, demand: Demand | None, form: RouterFormat) -> str:
+        """The same mix as the settings of a router."""
+        return export_split(self.store, *self._with_options(demand), form, datetime.now(UTC))
 
     def _with_options(self, demand: Demand | None) -> tuple[Demand, list[Option]]:
         book, now = fact_book(self.store), datetime.now(UTC)
@@ -344,6 +371,11 @@ class HubBackend:
         answer: dict[str, Any] = self._call("GET", "/api/v1/split/curves")
         return answer
 
+    def export_split(self, demand: Demand | None, form: RouterFormat) -> str:
+        body = demand and demand.model_dump(by_alias=True, mode="json")
+        method = "GET" if demand is None else "POST"
+        return self._ask(method, "/api/v1/split/export", params={"format": form}, json=body).text
+
     def health(self) -> dict[str, Any]:
         answer: dict[str, Any] = self._call("GET", "/api/v1/health")
         return answer
@@ -414,20 +446,27 @@ class HubBackend:
         self._call("DELETE", f"/api/v1/tokens/{quote(token_id, safe='')}")
 
     def _call(self, method: str, path: str, timeout_s: float = TIMEOUT_S, **request: Any) -> Any:
-        url = f"{self.address}{path}"
+        return self._json_of(self._ask(method, path, timeout_s, **request))
+
+    def _ask(self, method: str, path: str, timeout_s: float = TIMEOUT_S, **request: Any) -> requests.Response:
+        """The hub's answer; raises what it tells instead of one."""
         try:
-            response = self._session.request(method, url, timeout=timeout_s, **request)
+            response = self._session.request(method, f"{self.address}{path}", timeout=timeout_s, **request)
         except requests.RequestException as problem:
             raise HubError(f"the hub at {self.address} did not answer ({type(problem).__name__})") from None
-        try:
-            content = response.json()
-        except ValueError:
-            raise HubError(f"{url} answered {response.status_code} without JSON") from None
         if not response.ok:
-            error = WattmixError(str(content.get("error", f"{url} answered {response.status_code}")))
+            content = self._json_of(response)
+            error = WattmixError(str(content.get("error", f"{response.url} answered {response.status_code}")))
             error.http_status = response.status_code
             raise error
-        return content
+        return response
+
+    @staticmethod
+    def _json_of(response: requests.Response) -> Any:
+        try:
+            return response.json()
+        except ValueError:
+            raise HubError(f"{response.url} answered {response.status_code} without JSON") from None
 
 
 @contextmanager

@@ -24,6 +24,9 @@ from app.split.run_point import TDP_ESTIMATE
 from app.split.scenario import knobs
 from collectors.benchmark.run import BenchmarkRun
 
+# Of docs/split.schema.json: fields may be added to an answer of it, and none is taken away or gets another type.
+SCHEMA_VERSION = 1
+
 
 def read_demand(path: Path) -> Demand:
     """The demand of a TOML file. Raises ConfigError or DemandError that names the file."""
@@ -110,6 +113,7 @@ def split_as_json(recommendation: Recommendation) -> dict[str, Any]:
     demand, answer = recommendation.demand, recommendation.answer
     solve = demand.solve
     return {
+        "schema_version": SCHEMA_VERSION,
         "status": answer.status,
         "reason": answer.reason,
         **_totals(answer),

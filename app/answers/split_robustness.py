@@ -23,8 +23,9 @@ def split_robustness(demand: Demand, options: Sequence[Option], names: Sequence[
     {low: {factor, value, usd_per_hour}, high: {...}} | null, solves, text}. The answer stays from low to high; open
     where it still did at the end of what was looked at. usd_per_hour: what is minimised, carbon price included.
 
-    A break_even, of two fleets for a class: {class, cheaper, dearer, usd_per_hour: {fleet: ...}, load: {low, high,
-    unit, text}, price|carbon|grams: {value, unit, text}}; null where there is none, as text says.
+    break_even: of each two fleets for a class, empty where inputs are named: {class, cheaper, dearer, usd_per_hour:
+    {fleet: ...}, load: {low, high, unit, text}, price|carbon|grams: {value, unit, text}}; null where there is none, as
+    text says.
 
     Raises DemandError where an input is not one.
     """
@@ -40,7 +41,7 @@ def split_robustness(demand: Demand, options: Sequence[Option], names: Sequence[
         "replicas": {pool.option.label: pool.count for pool in base.pools},
         "fleets": sorted(fleets_in_use(base)),
         "inputs": [_range(found) for found in robustness(demand, options, names)],
-        "break_even": [_break_even(found) for found in break_evens(demand, options)],
+        "break_even": [] if names else [_break_even(found) for found in break_evens(demand, options)],
     }
 
 

@@ -86,6 +86,15 @@ def split_today(
     }
 
 
+def served_rates(
+    store: Store, config: Config, query: AccountQuery, now: datetime, demand: Demand
+) -> tuple[dict[str, float], datetime]:
+    """Requests/s of the classes by their knobs as their models were served in the busiest step of the range, and when
+    that began; none unless engines serve every model of the demand."""
+    measured = _measured(store, config, replace(query, by="fleet_model", figures=_FIGURES), now)
+    return dict(_scaled(demand, measured.steps[measured.busiest])), measured.periods[measured.busiest].start
+
+
 def _measured(store: Store, config: Config, query: AccountQuery, now: datetime) -> _Measured:
     found = accounts_of(store, config, query, [Period(query.start, query.end, "")], now)
     parts = {(key["fleet"], key["model"]): _of(found.line(0, one)) for one in found.keys for key in [dict(one)]}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import Assume, ConfigFile, Db, Port, RunsFormat, SplitFormat, need_hub
+from app.cli.options import Assume, ConfigFile, Db, Port, RouterName, RunsFormat, SplitFormat, need_hub
 
 commands = typer.Typer()
 
@@ -87,6 +87,11 @@ def split(
         Path | None,
         typer.Option("--demand", help="demand.toml (default: wattmix.toml's, else the shipped example)"),
     ] = None,
+    live: Annotated[bool, typer.Option("--live", help="The demand is what is measured, not a file's.")] = False,
+    front: Annotated[bool, typer.Option("--front", help="Show as well what fewer grams would cost.")] = False,
+    export: Annotated[
+        RouterName | None, typer.Option("--export", help="Print the mix as settings (YAML) of this router instead.")
+    ] = None,
     form: Annotated[SplitFormat, typer.Option("--format", help="table or json")] = SplitFormat.table,
     db: Db = None,
     config: ConfigFile = None,
@@ -95,7 +100,8 @@ def split(
     need_hub("split")
     from app.commands import split as split_command
 
-    split_command.show(demand, form.value, db, config)
+    wanted = split_command.Wanted(live=live, front=front, export=export and export.value)
+    split_command.show(demand, wanted, form.value, db, config)
 
 
 @commands.command()

@@ -34,6 +34,12 @@ class SplitFormat(StrEnum):
     json = "json"
 
 
+class RouterName(StrEnum):
+    litellm = "litellm"
+    production_stack = "production-stack"
+    gateway_api = "gateway-api"
+
+
 class JsonFormat(StrEnum):
     json = "json"
 

@@ -1,10 +1,11 @@
-"""`wattmix split`: the recommendation as tables or JSON."""
+"""`wattmix split`: the recommendation as tables, JSON or the settings of a router."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import typer
 from rich.console import Console
@@ -14,24 +15,53 @@ from rich.text import Text
 from app.answers.split import read_demand
 from app.commands.opening import opened
 from app.config import load_config
+from app.errors import DemandError
 from app.formatting import fleet_prices, number, percent, usd
+from app.split.demand import Demand
+from app.split.router_files import RouterFormat
 
 _SHOWN_EXCLUSIONS = 12
 
 
-def show(demand_file: Path | None, form: str, db: Path | None, config_file: Path | None) -> None:
+@dataclass(frozen=True)
+class Wanted:
+    """live: the demand is what is measured. front: cost against carbon as well. export: settings of that router."""
+
+    live: bool = False
+    front: bool = False
+    export: str | None = None
+
+
+def show(demand_file: Path | None, wanted: Wanted, form: str, db: Path | None, config_file: Path | None) -> None:
+    if wanted.live and demand_file is not None:
+        raise DemandError("--demand and --live: only one of them is accepted, each says what the demand is")
+    if wanted.front and wanted.export and form != "json":
+        raise DemandError("--front and --export: only one of them is accepted, unless --format json holds both")
     config = load_config(config_file)
     demand = read_demand(demand_file) if demand_file else None
+    router = cast(RouterFormat, wanted.export) if wanted.export else None
     with opened(db, config, config_file) as backend:
+        if wanted.live:
+            demand = backend.live_demand()
+        if router and form != "json":
+            typer.echo(backend.export_split(demand, router), nl=False)
+            return
         answer = backend.split(demand)
+        front = backend.split_front(demand) if wanted.front else None
+        export = backend.export_split(demand, router) if router else None
     if form == "json":
-        typer.echo(json.dumps(answer, indent=2, allow_nan=False))
+        more = {"front": front, "export": export and {"format": router, "text": export}}
+        told = answer | {name: part for name, part in more.items() if part is not None}
+        typer.echo(json.dumps(told, indent=2, allow_nan=False))
     else:
-        _print(answer)
+        _print(answer, demand if wanted.live else None, front)
 
 
-def _print(answer: dict[str, Any]) -> None:
+def _print(answer: dict[str, Any], measured: Demand | None, front: dict[str, Any] | None) -> None:
     console = Console(soft_wrap=True)
+    if measured is not None:
+        rates = ", ".join(f"{one.name} {number(one.requests_per_s, 2)} req/s" for one in measured.classes)
+        console.print(Text(f"Demand as measured: {rates}."))
     if answer["status"] == "infeasible":
         console.print(Text.assemble(("Infeasible.", "bold red"), f" {answer['reason']}"))
     else:
@@ -41,9 +71,31 @@ def _print(answer: dict[str, Any]) -> None:
         for reason in answer["reasons"]:
             console.print(Text.assemble((reason["class"], "bold"), f": {reason['text']}"))
         console.print(_baselines(answer))
+    if front is not None:
+        console.print(_front(front))
     _print_exclusions(console, answer["excluded"])
     for note in [*answer["limits"], *answer["missing"]]:
         console.print(Text(f"Note: {note}"))
+
+
+def _front(front: dict[str, Any]) -> Table | Text:
+    """A row per point from the cheapest to the greenest; * marks the knee."""
+    if not front["points"]:
+        return Text(f"No front of cost against carbon: {front['reason']}")
+    table = Table("", "", "$/h", "g/h", "replicas", header_style="bold", title="Cost against carbon (* knee)")
+    for point in front["points"]:
+        pools = ", ".join(
+            f"{pool['count']} x {pool['gpus_per_replica']}x {pool['gpu_label']}" for pool in point["split"]["replicas"]
+        )
+        plain = (
+            "*" if point["is_knee"] else "",
+            "" if point["kind"] == "between" else point["kind"],
+            number(point["usd_per_hour"]),
+            number(point["g_per_hour"], 0),
+            pools,
+        )
+        table.add_row(*map(Text, plain))
+    return table
 
 
 def _headline(answer: dict[str, Any]) -> str:

@@ -27,10 +27,11 @@ from app.hub.ingest import Ingest
 from app.hub.metrics import HubMetrics
 from app.hub.parameters import one_of, parameters, past_moment, whole_number
 from app.hub.report_api import ReportApi
+from app.hub.scenario_api import ScenarioApi
 from app.hub.split_api import SplitApi
+from app.hub.split_export_api import SplitExportApi
 from app.reference.tables import openapi_file
 from app.split.demand import parse_demand
-from app.split.scenario import what_if
 from app.store.schema import SCHEMA_VERSION
 from app.store.tokens import Scope
 from collectors.benchmark import facts_csv
@@ -53,6 +54,8 @@ class Api:
         self._accounts = AccountApi(backend)
         self._grid = GridApi(backend)
         self._split = SplitApi(backend)
+        self._scenarios = ScenarioApi(backend)
+        self._exports = SplitExportApi(backend)
 
     def routes(self) -> list[Route]:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -76,6 +79,14 @@ class Api:
             Route("/api/v1/split/shadow", _told(self._read(self._split.shadow)), methods=["GET", "POST"]),
             Route("/api/v1/split/robustness", _told(self._read(self._split.robustness)), methods=["GET", "POST"]),
             Route("/api/v1/split/plan", _told(self._read(self._split.plan)), methods=["GET", "POST"]),
+            Route("/api/v1/split/export", _told(self._read(self._exports.get_export)), methods=["GET"]),
+            Route("/api/v1/split/export", _told(self._read(self._exports.post_export)), methods=["POST"]),
+            Route("/api/v1/split/schema", _told(self._read(self._exports.get_schema)), methods=["GET"]),
+            Route("/api/v1/split/scenarios", _told(self._read(self._scenarios.get_scenarios)), methods=["GET"]),
+            Route("/api/v1/split/scenarios", _told(_only_here(self._scenarios.post_scenario)), methods=["POST"]),
+            Route(
+                "/api/v1/split/scenarios/{name}", _told(_only_here(self._scenarios.delete_scenario)), methods=["DELETE"]
+            ),
             Route("/api/v1/summary", _told(self._read(self._accounts.get_summary)), methods=["GET"]),
             Route("/api/v1/series", _told(self._read(self._accounts.get_series)), methods=["GET"]),
             Route("/api/v1/latency", _told(self._read(self._accounts.get_latency)), methods=["GET"]),
@@ -176,10 +187,10 @@ class Api:
         return JSONResponse(findings)
 
     async def get_split(self, request: Request) -> Response:
-        changes = parameters(request, None)
+        words = parameters(request, None)
 
         def answer() -> dict[str, Any]:
-            return self._backend.split(what_if(self._backend.default_demand(), changes))
+            return self._backend.split(self._backend.asked_demand(words))
 
         return JSONResponse(await run_in_threadpool(answer))
 

@@ -14,7 +14,6 @@ from app.backend import LocalBackend
 from app.hub.body import json_object, read_body
 from app.hub.parameters import parameters, whole_number
 from app.split.demand import Demand, parse_demand
-from app.split.scenario import what_if
 from app.split.timeline import MOST_HOURS
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
@@ -61,6 +60,6 @@ class SplitApi:
             if content is not None:
                 return answer(parse_demand(content, "body"), given)
             turned = {name: value for name, value in given.items() if name not in own}
-            return answer(what_if(self._backend.default_demand(), turned), given)
+            return answer(self._backend.asked_demand(turned), given)
 
         return JSONResponse(await run_in_threadpool(answered))

@@ -19,6 +19,12 @@ def openapi_file() -> Path:
     return packaged if packaged.is_file() else checkout_folder() / "docs" / "openapi.json"
 
 
+def split_schema_file() -> Path:
+    """The JSON Schema of the split's answer: docs/split.schema.json in a checkout."""
+    packaged = data_folder() / "split.schema.json"
+    return packaged if packaged.is_file() else checkout_folder() / "docs" / "split.schema.json"
+
+
 def checkout_folder() -> Path:
     """The root of the source tree (meaningless in an installed wheel: see `in_checkout`)."""
     return Path(__file__).resolve().parent.parent.parent

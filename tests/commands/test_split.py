@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from app.backend import LocalBackend
+from app.commands import split as command
 from app.config import Config
 from app.reference.tables import data_folder
-from app.split.demand import parse_demand
+from app.split.demand import Demand, parse_demand
+from app.split.scenario import what_if
 from app.store.database import Store
 from tests.commands.invoke import wattmix
 
@@ -163,3 +169,112 @@ def _read(path: Path) -> dict[str, object]:
     import tomllib
 
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+FRONT = {
+    "against": "carbon",
+    "reason": None,
+    "knee": 1,
+    "points": [
+        {
+            "usd_per_hour": usd, "g_per_hour": grams, "kind": kind, "is_knee": kind == "between",
+            "split": {"replicas": [{"count": count, "gpus_per_replica": 2, "gpu_label": "RTX 4090"}]},
+        }
+        for usd, grams, kind, count in ((8.5, 1200.0, "cheapest", 13), (9.0, 900.0, "between", 12),
+                                        (12.0, 850.0, "greenest", 11))
+    ],
+}  # fmt: skip
+
+
+class Measured(LocalBackend):
+    """A backend that has measured half of the example's requests, and knows a front."""
+
+    front: dict[str, Any] = FRONT
+
+    def live_demand(self) -> Demand:
+        return what_if(self.default_demand(), {"rps.chat": 2.5, "rps.batch": 20})
+
+    def split_front(self, demand: Demand | None = None, *, against: str = "carbon") -> dict[str, Any]:
+        return self.front
+
+
+@pytest.fixture
+def measured(study_db: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
+    store = Store.open(study_db)
+    backend = Measured(store, Config())
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[Measured]:
+        yield backend
+
+    monkeypatch.setattr(command, "opened", opened)
+    monkeypatch.setenv("COLUMNS", "200")
+    return backend
+
+
+def test_live_splits_what_is_measured(capsys: Capture, measured: Measured) -> None:
+    told = json.loads(wattmix(capsys, "split", "--live", "--format", "json").out)
+    assert told == json.loads(json.dumps(measured.split(measured.live_demand())))
+    # (2.5 + 20) req/s x (208 + 209) tokens
+    assert told["tokens_per_s"] == pytest.approx(22.5 * 417)
+    table = wattmix(capsys, "split", "--live")
+    assert table.out.startswith("Demand as measured: chat 2.50 req/s, batch 20.00 req/s.\n")
+    assert f"${told['usd_per_hour']:.2f}/h" in table.out
+
+
+def test_front_is_a_table_that_marks_the_knee(capsys: Capture, measured: Measured) -> None:
+    lines = wattmix(capsys, "split", "--front").out.splitlines()
+    rows = [line for line in lines if " x 2x RTX 4090" in line]
+    counts = [("*" in row, count) for row in rows for count in (13, 12, 11) if f" {count} x 2x" in row]
+    assert counts == [(False, 13), (True, 12), (False, 11)]
+    assert "12.00" in rows[-1] and "850" in rows[-1] and "greenest" in rows[-1]
+
+
+def test_a_front_that_there_is_not_says_why(capsys: Capture, measured: Measured) -> None:
+    measured.front = {"against": "carbon", "reason": "fleet h100: neither zone nor g_per_kwh is set", "points": []}
+    told = wattmix(capsys, "split", "--front").out
+    assert "No front of cost against carbon: fleet h100: neither zone nor g_per_kwh is set\n" in told
+
+
+def test_export_prints_the_settings_and_nothing_else(capsys: Capture, study_db: Path) -> None:
+    outcome = wattmix(capsys, "split", "--db", study_db, "--export", "litellm")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("# Weights for LiteLLM's proxy")
+    weights = [one["litellm_params"]["weight"] for one in yaml.safe_load(outcome.out)["model_list"]]
+    # chat: all of it to one pool; batch: split between two
+    assert sum(weights) == 2000
+
+
+def test_json_has_everything_that_was_asked_for(capsys: Capture, measured: Measured) -> None:
+    options = ("--live", "--front", "--export", "gateway-api", "--format", "json")
+    told = json.loads(wattmix(capsys, "split", *options).out)
+    assert told.pop("front") == json.loads(json.dumps(FRONT))
+    export = told.pop("export")
+    assert export["format"] == "gateway-api"
+    assert {one["kind"] for one in yaml.safe_load_all(export["text"])} == {"HTTPRoute"}
+    assert told == json.loads(json.dumps(measured.split(measured.live_demand())))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--live", "--demand", EXAMPLE), "--demand and --live: only one of them is accepted"),
+        (("--front", "--export", "litellm"), "--front and --export: only one of them is accepted"),
+        (("--export", "nginx"), "'nginx' is not one of"),
+    ],
+)
+def test_options_that_do_not_go_together_are_told(
+    capsys: Capture, study_db: Path, options: tuple[object, ...], told: str
+) -> None:
+    outcome = wattmix(capsys, "split", "--db", study_db, *options)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert told in outcome.err
+
+
+def test_there_is_nothing_to_export_where_no_mix_carries_the_demand(
+    capsys: Capture, study_db: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "d.toml").write_text(EXAMPLE.read_text(encoding="utf-8").replace("max_ms = 60", "max_ms = 0.5"))
+    outcome = wattmix(capsys, "split", "--db", study_db, "--demand", "d.toml", "--export", "litellm")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: no mix carries this demand, so there are no weights: ")

@@ -27,6 +27,7 @@ from app.store.benchmarks import add_runs
 from app.store.database import Store
 from app.store.grid import append_points
 from app.store.market_prices import append_market_prices
+from app.store.scenarios import Scenario, save_scenario
 from collectors.benchmark.run import BenchmarkRun
 from tests.answers.accounting import SETTINGS, know, minutes_of, served, take
 from tests.batches import MODEL, batch
@@ -61,6 +62,7 @@ def hub(store: Store, study_runs: list[BenchmarkRun]) -> Iterator[Starlette]:
     append_market_prices(store, [told], timedelta(days=7))
     append_points(store, [hour_of(number, number > 1) for number in range(4)])
     parts = HubParts(store, config)
+    save_scenario(store, Scenario("twice", {"class": [], "fleet": []}, datetime.now(UTC)))
     yield Starlette(routes=parts.api.routes())
     parts.close()
 
@@ -193,6 +195,7 @@ def test_examples_keep_their_schemas() -> None:
         ("/api/v1/carbon", RANGE),
         ("/api/v1/split/curves", {}),
         ("/api/v1/split/demand", {"live": "0"}),
+        ("/api/v1/split/scenarios", {}),
         ("/api/v1/grid", RANGE | {"zone": "DE"}),
         ("/api/v1/grid", {"zone": "aws:eu-west-1"}),
         ("/api/v1/runs", {"gpu": "H100 PCIe"}),

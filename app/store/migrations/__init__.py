@@ -8,5 +8,6 @@ from app.store.migrations.m3_engines import ENGINES
 from app.store.migrations.m4_use import USE
 from app.store.migrations.m5_grid import GRID
 from app.store.migrations.m6_prices import PRICES
+from app.store.migrations.m7_scenarios import SCENARIOS
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (BENCHMARKS, GPUS, ENGINES, USE, GRID, PRICES)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (BENCHMARKS, GPUS, ENGINES, USE, GRID, PRICES, SCENARIOS)

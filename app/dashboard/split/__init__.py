@@ -1,0 +1,1 @@
+"""Parts of the *Split* page, one section a module."""

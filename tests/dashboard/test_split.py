@@ -1,0 +1,225 @@
+"""The *Split* page through AppTest: where sliders begin, what is computed when, scenarios, links, the router's file."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+import yaml
+from streamlit.testing.v1 import AppTest
+
+from app.answers.measured_knobs import Measured
+from app.backend import LocalBackend, serve_from
+from app.config import Config
+from app.split.scenario import knobs, what_if
+from tests.dashboard.split_fakes import CountingBackend
+from tests.dashboard.test_views import metric, open_page
+
+MEASURED = {
+    "rps.chat": Measured(7.123456789012345, "measured: busiest hour"),
+    "usd.h100": Measured(2.0, "price in force: contract"),
+    "g.h100": Measured(97.5, "grid of DE now: live, Energy-Charts"),
+}
+
+
+@pytest.fixture
+def counting(backend: LocalBackend) -> Iterator[CountingBackend]:
+    made = CountingBackend(backend.store, Config())
+    made.asked = Counter()
+    serve_from(made)
+    yield made
+    serve_from(None)
+
+
+@pytest.fixture
+def measuring(counting: CountingBackend, monkeypatch: pytest.MonkeyPatch) -> CountingBackend:
+    monkeypatch.setattr(counting, "measured_knobs", lambda demand: MEASURED)
+    return counting
+
+
+def slider(app: AppTest, key: str) -> AppTest:
+    return next(one for one in app.slider if one.key == key)
+
+
+def words(app: AppTest) -> str:
+    return " ".join(one.value for one in [*app.markdown, *app.caption, *app.info, *app.success])
+
+
+def in_section(section: str, **query: str) -> AppTest:
+    app = open_page("split", section=section, **query)
+    assert not app.exception
+    return app
+
+
+def test_sliders_begin_at_what_is_measured(measuring: CountingBackend) -> None:
+    app = open_page("split")
+    assert not app.exception
+    assert slider(app, "rps.chat").value == 7.123456789012345
+    assert slider(app, "g.h100").value == 97.5
+    assert slider(app, "rps.batch").value == 40.0
+    begun = {name: found.value for name, found in MEASURED.items()}
+    expected = measuring.split(what_if(measuring.default_demand(), begun))
+    assert metric(app, "Carbon (CO2e)")[0] == f"{expected['g_per_hour']:,.0f} g/h"
+    assert "h100: 98 g/kWh (grid of DE now: live, Energy-Charts)" in words(app)
+
+
+def test_a_tick_stands_at_the_measured_value_and_says_what_it_is(measuring: CountingBackend) -> None:
+    app = open_page("split")
+    style = "".join(one.proto.body for one in app.get("html"))
+    # 7.123 of 0 to 100 req/s; 2 of 0 to 5 $; 97.5 of 0 to 1,000 g/kWh
+    for name, part in (("rps-chat", "7.123%"), ("usd-h100", "40.000%"), ("g-h100", "9.750%")):
+        assert re.search(rf"\.st-key-{name} \S+ > div::after {{ left: {re.escape(part)};", style)
+    assert "rps-batch" not in style
+    said = re.sub(r"\\([0-9a-f]+) ", lambda code: chr(int(code[1], 16)), style)
+    assert 'content: "│ 7.123 measured: busiest hour"' in said
+    assert "The mark is at 97.5: grid of DE now" in slider(app, "g.h100").help
+
+
+def test_where_nothing_is_measured_there_is_no_tick(counting: CountingBackend) -> None:
+    assert not open_page("split").get("html")
+
+
+def test_moved_sliders_stay_and_the_others_begin_at_what_is_measured(measuring: CountingBackend) -> None:
+    app = open_page("split", **{"usd.h100": "3.25"})
+    assert (slider(app, "usd.h100").value, slider(app, "rps.chat").value) == (3.25, 7.123456789012345)
+
+
+def test_an_address_beyond_a_slider_s_range_is_reached(counting: CountingBackend) -> None:
+    app = open_page("split", **{"rps.chat": "123.456789"})
+    assert slider(app, "rps.chat").value == 123.456789
+
+
+def test_only_an_open_section_is_computed_and_not_again_when_a_slider_moves(counting: CountingBackend) -> None:
+    app = open_page("split")
+    assert counting.asked == {}
+    app = in_section("Cost and carbon")
+    assert counting.asked == {"carbon": 1}
+    app = slider(app, "usd.h100").set_value(2.5).run()
+    assert not app.exception
+    assert counting.asked == {"carbon": 1}
+    assert "still about the numbers of before" in app.warning[0].value
+    app = next(one for one in app.button if one.key == "anew_front").click().run()
+    assert not app.exception
+    assert counting.asked == {"carbon": 2}
+    assert not app.warning
+
+
+def test_a_point_of_the_front_opens_its_split(counting: CountingBackend) -> None:
+    app = in_section("Cost and carbon")
+    point = next(one for one in app.selectbox if one.key == "front_point")
+    assert [re.sub(r" g/h", "", option) for option in point.options] == [
+        "1: $8.50/h, 1,200 (cheapest)", "2: $9.00/h, 900 (knee)", "3: $12.00/h, 850 (greenest)",
+    ]  # fmt: skip
+    app = point.set_value(2).run()
+    assert not app.exception
+    # 3.50 $/h more for 350 g/h fewer: 3.50 / 350 x 1e6 = 10,000 $ per tonne
+    assert r"\$3.50/h more than the cheapest, 350 gCO2e/h fewer: \$10,000 per tonne that is avoided." in words(app)
+    assert "The split of point 3" in [one.value for one in app.subheader]
+    assert counting.asked == {"carbon": 1}
+
+
+def test_cost_against_an_slo_starts_where_a_mix_is_possible(counting: CountingBackend) -> None:
+    app = in_section("Cost and SLO")
+    assert r"Below 41.2 ms no mix is possible; there it costs \$11.00/h." in words(app)
+    assert counting.asked == {"slo.chat": 1}
+
+
+def test_robustness_is_asked_input_by_input(counting: CountingBackend) -> None:
+    app = in_section("Robustness")
+    assert counting.asked == {"names": 1, "rps.chat": 1, "usd.h100": 1}
+    ranges = app.dataframe[0].value
+    assert list(ranges["from"]) == ["4.5 (90%)"] * 2
+    assert list(ranges["to"]) == ["50 (1000%) or more"] * 2
+    assert "Below 3.1 req/s h100 costs less." in words(app)
+
+
+def test_shadow_prices_are_computed_when_they_are_opened(counting: CountingBackend) -> None:
+    app = open_page("split")
+    assert "shadow" not in counting.asked
+    app.session_state["one_more"] = True
+    app = app.run()
+    assert not app.exception
+    assert counting.asked["shadow"] == 1
+    row = next(one.value for one in app.dataframe if "saves $/h" in one.value.columns)
+    assert (row["saves $/h"][0], row["in words"][0]) == ("+1.10", "One more h100 saves $1.10/h.")
+
+
+def test_a_link_holds_every_knob_and_gives_the_same_figures_to_the_digit(measuring: CountingBackend) -> None:
+    app = in_section("Scenarios", carbon="120", util="0.7")
+    query = dict(parse_qsl(urlsplit(app.code[0].value).query))
+    assert set(query) == set(knobs(measuring.default_demand()))
+    assert query["rps.chat"] == "7.123456789012345"
+    measuring.measured_knobs = lambda demand: {}  # type: ignore[method-assign]
+    again = open_page("split", **query)
+    for label in ("Cost", "Per million tokens", "Power", "Carbon (CO2e)"):
+        assert metric(again, label) == metric(app, label)
+    assert measuring.split(measuring.asked_demand(query))["usd_per_hour"] is not None
+    assert metric(app, "Cost")[0] == f"${measuring.split(measuring.asked_demand(query))['usd_per_hour']:,.2f}/h"
+
+
+def test_a_scenario_is_saved_compared_opened_and_deleted(counting: CountingBackend) -> None:
+    app = in_section("Scenarios", **{"rps.batch": "80"})
+    app.text_input(key="scenario_name").set_value("twice the batch")
+    app = app.button[0].click().run()
+    assert not app.exception
+    assert "Saved twice the batch." in words(app)
+    [kept] = counting.scenarios()
+    expected = counting.split(what_if(counting.default_demand(), {"rps.batch": 80}))
+    listed, compared = app.dataframe[0].value, app.dataframe[1].value
+    assert list(listed["open"]) == ["/split?scenario=twice%20the%20batch"]
+    assert list(compared["scenario"]) == ["these sliders", "twice the batch"]
+    assert list(compared["$/h"]) == [expected["usd_per_hour"]] * 2
+    assert list(compared["replicas"]) == [sum(pool["count"] for pool in expected["replicas"])] * 2
+    opened = open_page("split", scenario="twice the batch")
+    assert not opened.exception
+    assert slider(opened, "rps.batch").value == 80.0
+    assert metric(opened, "Cost") == metric(app, "Cost")
+    assert "begin at the scenario **twice the batch**" in words(opened)
+    app = app.button(key="delete_scenario").click().run()
+    assert not app.exception
+    assert counting.scenarios() == []
+    assert kept["name"] == "twice the batch"
+
+
+@pytest.mark.parametrize("name", ["", "a/b"])
+def test_a_name_that_cannot_be_one_is_told(counting: CountingBackend, name: str) -> None:
+    app = in_section("Scenarios")
+    app.text_input(key="scenario_name").set_value(name)
+    app = app.button[0].click().run()
+    assert "1 to 100 printable characters without a slash" in app.error[0].value
+    assert counting.scenarios() == []
+
+
+def test_a_scenario_that_is_not_there_is_told(counting: CountingBackend) -> None:
+    app = open_page("split", scenario="gone")
+    assert not app.exception
+    assert "no scenario 'gone'" in app.error[0].value
+
+
+def test_the_router_s_file_is_the_backend_s(counting: CountingBackend) -> None:
+    app = in_section("Router")
+    shown = app.code[0].value
+    exported = counting.export_split(counting.default_demand(), "litellm")
+    assert yaml.safe_load(shown) == yaml.safe_load(exported)
+    assert shown.splitlines()[1] == exported.splitlines()[1]
+
+
+@pytest.mark.parametrize("section", ["Mix", "Scenarios", "Router"])
+def test_an_impossible_demand_has_sections_as_well(counting: CountingBackend, section: str) -> None:
+    app = in_section(section, **{"slo.chat": "10"})
+    assert "No mix carries this demand" in app.error[0].value
+
+
+def test_what_conflicts_and_the_cheapest_way_out_are_shown(
+    counting: CountingBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = counting.split(what_if(counting.default_demand(), {"slo.chat": 10}))
+    way_out = {"text": "chat p99 TTFT <= 51.3 ms rather than 10", "usd_per_hour": 8.5}
+    found = asked | {"conflict": ["chat p99 TTFT <= 10 ms", "4 GPUs of h100"], "relaxation": way_out}
+    monkeypatch.setattr(counting, "split", lambda demand=None: found)
+    said = words(open_page("split"))
+    assert "* chat p99 TTFT <= 10 ms\n* 4 GPUs of h100" in said
+    assert r"Cheapest way out: chat p99 TTFT <= 51.3 ms rather than 10, for \$8.50/h." in said
