@@ -44,6 +44,7 @@ def test_the_wheel_carries_the_reference_data_and_the_theme(wheel: Path) -> None
     assert len(shipped) >= 10
     assert shipped <= names
     assert {"app/dashboard/.streamlit/config.toml", "app/dashboard/icon.svg", "app/_data/openapi.json"} <= names
+    assert "app/_data/split.schema.json" in names
     assert "app/_data/wattmix.example.toml" in names
     # Nothing lands beside the packages, in a folder that all projects share.
     assert {name.split("/")[0] for name in names} == {"app", "collectors", "wattmix-0.1.0.dist-info"}
