@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.config import Config
 from app.reference.tables import data_folder
 from app.store.benchmarks import add_runs

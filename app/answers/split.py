@@ -19,7 +19,7 @@ from app.reference.tables import data_folder
 from app.split.answer import Pool, Share, SplitAnswer
 from app.split.demand import Demand, FleetOffer, parse_demand
 from app.split.options import Fleet, Option
-from app.split.recommend import Recommendation, recommend
+from app.split.recommend import Recommendation
 from app.split.run_point import TDP_ESTIMATE
 from app.split.scenario import knobs
 from collectors.benchmark.run import BenchmarkRun
@@ -47,18 +47,6 @@ def starting_knobs(demand: Demand, config: Config) -> dict[str, float | None]:
     return start
 
 
-def recommend_split(
-    demand: Demand,
-    runs: Sequence[BenchmarkRun],
-    config: Config,
-    book: FactBook,
-    now: datetime,
-    live: LiveCurves | None = None,
-) -> Recommendation:
-    """The recommendation for `demand` over what its models do on its fleets' GPUs, by live load and runs."""
-    return recommend(*with_options(demand, runs, config, book, now, live))
-
-
 def with_options(
     demand: Demand,
     runs: Sequence[BenchmarkRun],
@@ -67,22 +55,14 @@ def with_options(
     now: datetime,
     live: LiveCurves | None = None,
 ) -> tuple[Demand, list[Option]]:
-    """`demand` with all of its prices, and what it can choose from."""
-    demand = with_all_prices(demand, book, config.prices, now)
-    return demand, split_options(demand, runs, config, live)
-
-
-def split_options(
-    demand: Demand, runs: Sequence[BenchmarkRun], config: Config, live: LiveCurves | None
-) -> list[Option]:
-    """What a demand with all its prices can be planned with, by its `sources`."""
-    sources = demand.solve.sources
+    """`demand` with all of its prices, and by its `sources` what it can be planned with."""
+    demand, sources = with_all_prices(demand, book, config.prices, now), demand.solve.sources
     options: list[Option] = []
     for offer in demand.fleets:
         of_card = [run for run in runs if same_gpu(offer.gpu, run.gpu_name)] if sources != "live" else []
         points = live.of_offer(offer) if live is not None and sources != "runs" else []
         options += blended_options(_fleet(offer, demand, config), of_card, points)
-    return options
+    return demand, options
 
 
 def _fleet(offer: FleetOffer, demand: Demand, config: Config) -> Fleet:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from app.answers.findings import duration
 from app.answers.grid import GridQuery
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.commands.grid_checks import BOUNDS
 from app.commands.opening import opened
 from app.config import load_config

@@ -9,7 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from app.backend import Backend, HubBackend, open_backend
+from app.backend.opening import open_backend
+from app.backend.over_http import HubBackend
+from app.backend.protocol import Backend
 from app.config import Config, store_path
 
 

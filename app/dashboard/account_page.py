@@ -10,7 +10,7 @@ import streamlit as st
 
 from app.answers.query import AccountQuery
 from app.answers.summary import as_csv
-from app.backend import served
+from app.backend.served import served
 from app.dashboard.figure_cards import simulated_badge
 from app.dashboard.figure_tables import figure_table
 from app.dashboard.filters import address_of

@@ -15,7 +15,7 @@ from app.accounting.energy import Boundary
 from app.accounting.periods import ONE_DAY, time_zone, zone_names
 from app.accounting.tokens import BASES, Basis
 from app.answers.query import BOUNDARIES, NAMES, STEPS, AccountQuery, Step
-from app.backend import served
+from app.backend.served import served
 from app.dashboard.ranges import PRESETS, Preset, bounds
 from app.errors import BadParameter
 

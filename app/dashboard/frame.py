@@ -7,7 +7,7 @@ from functools import wraps
 
 import streamlit as st
 
-from app.backend import served
+from app.backend.served import served
 from app.errors import WattmixError
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from app.answers.query import AccountQuery
-from app.backend import served
+from app.backend.served import served
 
 AGAIN_S = 3
 # What has been sent is rolled up within this time; a range that ended earlier stays as it is.

@@ -14,7 +14,7 @@ from app.answers import carbon
 from app.answers.latency import parse_wanted
 from app.answers.query import NAMES, AccountQuery, parse_query
 from app.answers.summary import as_csv
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.hub.parameters import one_of, parameters
 
 _FORMS = ("json", "csv")

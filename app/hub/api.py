@@ -16,7 +16,7 @@ from starlette.routing import Route
 from app import __version__
 from app.answers.live import WINDOW_S, WINDOWS_S
 from app.answers.runs import Assume, rows_as_csv
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.errors import BadParameter, Forbidden, ImportFileError, Overloaded, UnknownName, WattmixError
 from app.hub.account_api import AccountApi
 from app.hub.auth import Gate, is_local

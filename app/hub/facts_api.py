@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.answers.facts import facts_as_csv
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.errors import BadParameter, ImportFileError
 from app.hub.body import read_body
 from app.hub.parameters import moment, one_of, parameters, past_moment

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.answers.grid import GridQuery
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.errors import BadParameter
 from app.hub.parameters import moment, parameters, past_moment
 

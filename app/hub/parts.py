@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from app.answers.facts import take_over
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.config import Config
 from app.hub.api import Api
 from app.hub.auth import Gate

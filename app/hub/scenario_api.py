@@ -6,7 +6,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.errors import BadParameter
 from app.hub.body import json_object, read_body
 from app.hub.parameters import parameters

@@ -19,7 +19,7 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.web import bootstrap
 
-from app.backend import serve_from
+from app.backend.served import serve_from
 from app.config import Config
 from app.dashboard import SCRIPT, theme_file
 from app.errors import HubError

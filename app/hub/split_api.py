@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.answers.split_plan import HOURS
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.hub.body import json_object, read_body
 from app.hub.parameters import parameters, whole_number
 from app.split.demand import Demand, parse_demand

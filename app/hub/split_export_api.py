@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.hub.body import json_object, read_body
 from app.hub.parameters import one_of, parameters
 from app.reference.tables import split_schema_file

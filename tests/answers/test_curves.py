@@ -10,11 +10,12 @@ import pytest
 
 from app.answers.curves import live_curves, measure_curves
 from app.answers.live_demand import live_demand
-from app.answers.split import recommend_split, split_as_json
+from app.answers.split import split_as_json, with_options
 from app.config import Config
 from app.errors import DemandError
 from app.facts.kinds import LatencySlo
 from app.split.demand import Demand, parse_demand
+from app.split.recommend import recommend
 from app.store.database import Store
 from app.store.facts import fact_book
 from app.store.grid import append_points
@@ -114,7 +115,7 @@ def demanded(requests_per_s: float = 10.0, max_ms: float = 100.0, fleet: str = "
 
 def split_of(store: Store, demand: Demand, runs: Sequence[BenchmarkRun] = ()) -> dict[str, Any]:
     live = measure_curves(store, CONFIG, AT)
-    return split_as_json(recommend_split(demand, runs, CONFIG, fact_book(store), AT, live))
+    return split_as_json(recommend(*with_options(demand, runs, CONFIG, fact_book(store), AT, live)))
 
 
 def run_of_card(**said: Any) -> BenchmarkRun:
@@ -221,7 +222,7 @@ def test_a_provider_s_grams_of_now_come_before_the_table_s(store: Store) -> None
     demand = live_demand(store, config, fact_book(store), AT)
     assert demand.fleets[0].g_per_kwh == 77.0
     live = measure_curves(store, config, AT)
-    answer = split_as_json(recommend_split(demand, [], config, fact_book(store), AT, live))
+    answer = split_as_json(recommend(*with_options(demand, [], config, fact_book(store), AT, live)))
     assert answer["assumptions"]["carbon"] == {"h100": "77 g/kWh (Electricity Maps, cached)"}
     assert EU27_G_PER_KWH != 77.0
 

@@ -13,10 +13,10 @@ import pytest
 from app.answers.split import (
     default_demand,
     read_demand,
-    recommend_split,
     saving_usd_per_hour,
     split_as_json,
     starting_knobs,
+    with_options,
 )
 from app.config import Config
 from app.errors import ConfigError, DemandError
@@ -25,7 +25,7 @@ from app.facts.fact import Fact
 from app.reference.grid import grid_factor
 from app.split.answer import SplitAnswer
 from app.split.demand import Demand, parse_demand
-from app.split.recommend import Recommendation
+from app.split.recommend import Recommendation, recommend
 from collectors.benchmark.run import BenchmarkRun
 
 NO_SETTINGS = Config()
@@ -52,7 +52,7 @@ Solve = Callable[..., dict[str, Any]]
 def recommended(
     demand: Demand, runs: Sequence[BenchmarkRun], config: Config = NO_SETTINGS, *facts: Fact
 ) -> Recommendation:
-    return recommend_split(demand, runs, config, FactBook(facts), NOW)
+    return recommend(*with_options(demand, runs, config, FactBook(facts), NOW))
 
 
 @pytest.fixture

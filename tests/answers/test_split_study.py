@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.answers.split_interval import price_ranges
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.errors import DemandError
 
 

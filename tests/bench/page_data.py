@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 
 from streamlit.testing.v1 import AppTest
 
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.reports.report import build_report
 from app.reports.request import Request, days_window
 from app.store.database import Store

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.reports.columns import NAMES
 from app.store.database import Store
 from app.store.rollup import roll_up

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.config import Config
 from app.store.benchmarks import add_runs
 from app.store.database import Store

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.commands import split as command
 from app.config import Config
 from app.reference.tables import data_folder

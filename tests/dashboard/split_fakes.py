@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.split.demand import Demand
 
 

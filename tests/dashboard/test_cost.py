@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.store.database import Store
 from tests.answers.accounting import minutes_of, served, take
 from tests.batches import MODEL, batch

@@ -10,7 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.answers.query import AccountQuery
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.dashboard import accounts_charts, energy_charts
 from app.dashboard.views.energy import CARDS
 from app.store.database import Store

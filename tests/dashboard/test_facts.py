@@ -9,7 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.answers.facts import take_over
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.config import Config
 from app.store.database import Store
 from app.store.facts import append_facts, read_facts

@@ -12,7 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.answers.query import STEPS, AccountQuery, parse_query
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.dashboard.filters import address_of, with_chart_step
 from app.store.database import Store
 from tests.answers.accounting import minutes_of, served, take

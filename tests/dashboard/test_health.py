@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.config import Config
 from app.store.database import Store
 from app.store.grid import append_points

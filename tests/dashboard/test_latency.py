@@ -14,7 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 from app.answers.latency import Wanted, parse_wanted
 from app.answers.query import NAMES, AccountQuery, parse_query
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.dashboard import latency_charts
 from app.store.database import Store
 from tests.answers.accounting import asked as asked_at

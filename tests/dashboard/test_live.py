@@ -12,7 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.answers.facts import take_over
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.config import Config
 from app.dashboard import charts
 from app.store.database import Store

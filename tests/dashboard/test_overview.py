@@ -10,7 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.answers.query import AccountQuery
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.dashboard.views.overview import CARDS
 from app.store.benchmarks import add_runs
 from app.store.database import Store

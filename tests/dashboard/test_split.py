@@ -12,7 +12,8 @@ import yaml
 from streamlit.testing.v1 import AppTest
 
 from app.answers.measured_knobs import Measured
-from app.backend import LocalBackend, serve_from
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.config import Config
 from app.split.scenario import knobs, what_if
 from tests.dashboard.split_fakes import CountingBackend

@@ -8,7 +8,9 @@ from typing import Any
 
 from app.answers.latency import Wanted
 from app.answers.query import AccountQuery
-from app.backend import Backend, HubBackend, LocalBackend
+from app.backend.local import LocalBackend
+from app.backend.over_http import HubBackend
+from app.backend.protocol import Backend
 from app.config import Config
 from app.store.database import Store
 from tests.answers.accounting import asked, minutes_of, served, take

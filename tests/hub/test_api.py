@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 
 from app import __version__
 from app.answers.runs import rows_as_csv
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.config import Config
 from app.hub import api
 from app.hub.parts import HubParts

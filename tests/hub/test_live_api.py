@@ -12,7 +12,7 @@ import pytest
 import requests
 from starlette.applications import Starlette
 
-from app.backend import HubBackend
+from app.backend.over_http import HubBackend
 from app.config import Config
 from app.hub.parts import HubParts
 from app.store.database import Store

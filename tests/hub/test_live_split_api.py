@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.answers.facts import take_over
-from app.backend import HubBackend, LocalBackend
+from app.backend.local import LocalBackend
+from app.backend.over_http import HubBackend
 from app.config import Config
 from app.errors import WattmixError
 from app.store.database import Store

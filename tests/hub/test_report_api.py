@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from starlette.applications import Starlette
 
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.config import Config
 from app.errors import DeliveryError
 from app.hub.parts import HubParts

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.config import Config
 from app.hub.parts import HubParts
 from app.split.scenario import what_if

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from app.backend import HubBackend
+from app.backend.over_http import HubBackend
 from app.errors import HubError, WattmixError
 from app.reference.tables import data_folder
 from app.store.benchmarks import add_runs, read_runs

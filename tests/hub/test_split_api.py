@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from app.backend import HubBackend, LocalBackend
+from app.backend.local import LocalBackend
+from app.backend.over_http import HubBackend
 from app.config import Config
 from app.hub.parts import HubParts
 from app.split.scenario import what_if

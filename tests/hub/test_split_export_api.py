@@ -11,7 +11,7 @@ import pytest
 import yaml
 from starlette.applications import Starlette
 
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.config import Config
 from app.hub.parts import HubParts
 from app.reference.tables import split_schema_file

@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 
 from app.answers.curves import LiveCurves, measure_curves
-from app.answers.split import recommend_split
+from app.answers.split import with_options
 from app.split.answer import SplitAnswer
 from app.split.demand import Demand, Slo, WorkloadClass
 from app.split.live_point import Curve
 from app.split.load_bin import ReplicaType
 from app.split.point import OperatingPoint, is_small_sample
+from app.split.recommend import recommend
 from app.store.facts import fact_book
 from collectors.benchmark.run import Latency, LatencyMetric
 from tests.batches import at
@@ -152,7 +153,7 @@ def demand(request: pytest.FixtureRequest, stored: Stored) -> Demand:
 
 
 def best(demand: Demand, stored: Stored, now: datetime, live: LiveCurves) -> SplitAnswer:
-    answer = recommend_split(demand, [], CONFIG, fact_book(stored.store), now, live).answer
+    answer = recommend(*with_options(demand, [], CONFIG, fact_book(stored.store), now, live)).answer
     assert answer.status == "optimal", answer.reason
     return answer
 

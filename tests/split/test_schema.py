@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from app.answers.split import SCHEMA_VERSION
-from app.backend import LocalBackend
+from app.backend.local import LocalBackend
 from app.config import Config
 from app.reference.tables import split_schema_file
 from app.split.scenario import what_if

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from app.backend import open_backend
+from app.backend.opening import open_backend
 from app.config import Config
 from app.errors import StoreBusy, StoreError
 from app.store.database import Purpose, Store

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.backend import served
+from app.backend.served import served
 from app.dashboard import charts
 from app.dashboard.split import figures
 from app.dashboard.split.mix import CHART, draw_replicas

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from app.answers.measured_knobs import Measured
-from app.backend import served
+from app.backend.served import served
 from app.dashboard import charts
 from app.dashboard.split.on_demand import on_demand
 from app.formatting import MISSING, fleet_prices, markdown, number, percent, signed, usd

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from app.backend import served
+from app.backend.served import served
 from app.split.demand import Demand
 from app.split.router_files import FORMATS, RouterFormat
 

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from app.answers.scenarios import SCENARIO
-from app.backend import served
+from app.backend.served import served
 from app.dashboard.split import figures
 from app.dashboard.split.mix import CHART
 from app.dashboard.split.on_demand import on_demand

@@ -9,7 +9,8 @@ import polars as pl
 import streamlit as st
 
 from app.answers.runs import Assume, rows_as_csv
-from app.backend import LocalBackend, served
+from app.backend.local import LocalBackend
+from app.backend.served import served
 from app.dashboard import charts
 from app.formatting import MISSING, gpu_price, markdown, number, usd
 

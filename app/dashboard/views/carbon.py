@@ -10,7 +10,8 @@ import streamlit as st
 
 from app.answers.carbon import NAMES, WINDOW_HOURS
 from app.answers.query import AccountQuery
-from app.backend import LocalBackend, served
+from app.backend.local import LocalBackend
+from app.backend.served import served
 from app.dashboard import accounts_charts, carbon_charts
 from app.dashboard.account_page import if_seen, question, table_with_csv
 from app.dashboard.figure_cards import period_length, row_of_cards, standing_on

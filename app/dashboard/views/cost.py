@@ -9,7 +9,8 @@ import polars as pl
 import streamlit as st
 
 from app.answers.query import AccountQuery
-from app.backend import LocalBackend, served
+from app.backend.local import LocalBackend
+from app.backend.served import served
 from app.dashboard import accounts_charts
 from app.dashboard.account_page import answered, question, table_with_csv
 from app.dashboard.figure_cards import row_of_cards, standing_on

@@ -10,7 +10,8 @@ import streamlit as st
 
 from app.accounting.tokens import BASES
 from app.answers.query import BOUNDARIES, AccountQuery
-from app.backend import LocalBackend, served
+from app.backend.local import LocalBackend
+from app.backend.served import served
 from app.dashboard import accounts_charts, energy_charts
 from app.dashboard.account_page import answered, question, table_with_csv
 from app.dashboard.figure_cards import row_of_cards, standing_on

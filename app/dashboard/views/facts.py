@@ -10,7 +10,7 @@ import polars as pl
 import streamlit as st
 
 from app.answers.facts import FLEET_KINDS, IN_FORCE, facts_as_csv
-from app.backend import served
+from app.backend.served import served
 from app.errors import ImportFileError
 from app.facts.cells import VALUE_COLUMNS, plans, value_columns
 from app.facts.kinds import ANY_FLEET, FORMS, KINDS, Kind

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.answers.engine_findings import engine_gpus
 from app.answers.findings import duration, place
-from app.backend import served
+from app.backend.served import served
 from app.formatting import MISSING, basis_said, markdown, percent
 from app.reference.gpus import display_name
 

@@ -11,7 +11,7 @@ import streamlit as st
 from app.accounting.account import PERCENTILES
 from app.answers.latency import MOST_MS, Wanted
 from app.answers.query import AccountQuery
-from app.backend import served
+from app.backend.served import served
 from app.dashboard import latency_charts
 from app.dashboard.figure_cards import about, compared_times, draw, simulated_badge
 from app.dashboard.filters import account_filters, address_of, with_chart_step

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from app.answers.live import WINDOW_S
-from app.backend import served
+from app.backend.served import served
 from app.dashboard import charts
 from app.formatting import MISSING, markdown, number, percent, usd
 from app.reference.gpus import display_name

@@ -11,7 +11,7 @@ import streamlit as st
 
 from app.accounting.periods import zone_names
 from app.accounting.tokens import BASES
-from app.backend import served
+from app.backend.served import served
 from app.errors import UnknownName
 from app.formatting import MISSING, markdown, percent
 from app.reports.columns import NAMES

@@ -10,7 +10,8 @@ import streamlit as st
 
 from app.answers.measured_knobs import Measured
 from app.answers.scenarios import SCENARIO
-from app.backend import LocalBackend, served
+from app.backend.local import LocalBackend
+from app.backend.served import served
 from app.dashboard.split.fronts import draw_cost_of_slo, draw_front
 from app.dashboard.split.mix import draw_figures, draw_infeasible, draw_method, draw_mix
 from app.dashboard.split.robustness import draw_robustness
