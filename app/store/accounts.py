@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from app.store import exact
 from app.store.buckets import Buckets, Segment, Step, buckets
 from app.store.hourly_grid import WEIGHED, HourlyGrid
 from app.store.kept import MOST_GROUPS, Block
@@ -178,8 +179,8 @@ def _names(store: Reader, question: Question) -> Names:
     return store.once((question, stamp), lambda: Names.read(store, question))
 
 
-def _sums(columns: Sequence[str], kind: str = "") -> str:
-    return ", ".join(f"sum({name}){kind} AS {name}" for name in columns)
+def _counts(columns: Sequence[str]) -> str:
+    return ", ".join(f"sum({name})::BIGINT AS {name}" for name in columns)
 
 
 def _listed(rows: pl.DataFrame, keys: Sequence[str], *sums: pl.Expr) -> list[Row]:
@@ -202,7 +203,7 @@ def _use(scope: _Scope, grid: HourlyGrid | None) -> list[Row]:
             {_GPU} AS gpu_id,
             {_MODEL} AS engine_id,
             replica_gpus,
-            {_sums(_USE)},
+            {exact.sums(_USE)},
             max(sharers) > 1 AS shared
         FROM ({step.rows("gpu_use", columns)}) AS one
         WHERE {only_fleet} AND {only_model}
@@ -232,8 +233,8 @@ def _engines(scope: _Scope) -> list[Row]:
             {step.place},
             {_ENGINE} AS engine_id,
             {"span_us" if moves else "NULL::BIGINT AS span_us"},
-            {_sums(_COUNTS, "::BIGINT")},
-            {_sums(_SECONDS)}
+            {_counts(_COUNTS)},
+            {exact.sums(_SECONDS)}
         FROM ({step.rows("engine", ("engine_id", *_COUNTS, *_SECONDS))}) AS one {_MOVES if moves else ""}
         WHERE {_ENGINE} IS NOT NULL
         GROUP BY ALL

@@ -8,6 +8,7 @@ from typing import get_args
 
 import polars as pl
 
+from app.store.exact import whole_steps
 from app.store.gpu_rollup import HOUR_US
 from collectors.grid.point import Basis
 
@@ -59,7 +60,7 @@ class HourlyGrid:
             "rest_live_s": pl.col("provisioned_s") - pl.col("used_s"),
         }
         live = {name: pl.when(is_live).then(value).otherwise(0.0) for name, value in sums.items()}
-        weighed = {name.replace("live", "weighed"): value * factor for name, value in sums.items()}
+        weighed = {name.replace("live", "weighed"): whole_steps(value * factor, name) for name, value in sums.items()}
         doubted = {
             f"{method}_grid_j": pl.when(pl.col("method") == method).then(all_j).otherwise(0.0)
             for method in ("estimated", "forecast")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from app.accounting.account import FIGURES, Account
@@ -81,6 +81,7 @@ def test_everything_reconciles_in_many_worlds(tmp_path: Path) -> None:
 
 
 @by_chance
+@example(seed=165253, hours=4)  # a node's later fleet once changed the order, and the last bit, of sums before it
 @given(seed=seeds, hours=st.integers(1, 4))
 def assert_worlds_reconcile(tmp_path: Path, seed: int, hours: int) -> None:
     assert_reconciles(world(tmp_path, seed, hours))
