@@ -6,25 +6,18 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, model_validator
 
-from app.validation import Number, Strict
+from app.validation import BaseUrl, Number, Strict, known_in
 from collectors.grid import watttime
 from collectors.grid.point import Basis, Kind
 from collectors.grid.provider import Absent, Provider, ProviderSettings
 from collectors.grid.registry import PROVIDERS, make_provider
-from collectors.http.address import checked_base_url
 from collectors.http.client import Http
 
 DEFAULT_POLL_S = 900.0
 _MOST_KEY_BYTES = 4096
 _NeverEmpty = Annotated[str, Field(min_length=1)]
-
-
-def _known(name: str) -> str:
-    if name not in PROVIDERS:
-        raise ValueError(f"one of {', '.join(PROVIDERS)}")
-    return name
 
 
 class GridSettings(Strict):
@@ -34,23 +27,18 @@ class GridSettings(Strict):
     far back hours are read that an outage left out.
     """
 
-    provider: Annotated[str, AfterValidator(_known)]
+    provider: Annotated[str, known_in(PROVIDERS)]
     zones: Annotated[dict[_NeverEmpty, _NeverEmpty], Field(min_length=1, max_length=200)]
     key_env: _NeverEmpty | None = None
     key_file: _NeverEmpty | None = None
     key: SecretStr | None = None
     user: _NeverEmpty | None = None
-    base_url: str | None = None
+    base_url: BaseUrl | None = None
     basis: Basis | None = None
     kind: Kind | None = None
     path: _NeverEmpty | None = None
     poll_s: Annotated[Number, Field(ge=60, le=86_400)] = DEFAULT_POLL_S
     backfill_days: Annotated[Number, Field(ge=2, le=366)] = 31.0
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, url: str | None) -> str | None:
-        return None if url is None else checked_base_url(url)
 
     @model_validator(mode="after")
     def _one_key(self) -> GridSettings:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from app.validation import Number, Strict, Whole
-from collectors.http.address import checked_base_url
+from app.validation import BaseUrl, Number, Strict, Whole, known_in
 from collectors.http.client import Http
 from collectors.price.point import Market
 from collectors.price.provider import PriceProvider
@@ -20,24 +19,13 @@ DEFAULT_POLL_S = 21_600.0
 _CONFIRMED_AFTER = timedelta(days=7)
 
 
-def _known(name: str) -> str:
-    if name not in PROVIDERS:
-        raise ValueError(f"one of {', '.join(PROVIDERS)}")
-    return name
-
-
 class PriceSource(Strict):
     """One market of one provider of collectors.price; markets are never mixed."""
 
-    provider: Annotated[str, AfterValidator(_known)]
+    provider: Annotated[str, known_in(PROVIDERS)]
     market: Market
-    base_url: str | None = None
+    base_url: BaseUrl | None = None
     poll_s: Annotated[Number, Field(ge=3_600, le=86_400)] = DEFAULT_POLL_S
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, url: str | None) -> str | None:
-        return None if url is None else checked_base_url(url)
 
     @model_validator(mode="after")
     def _has_the_market(self) -> PriceSource:

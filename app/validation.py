@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from collectors.http.address import checked_base_url
 
 # Values of the keys that tell alternatives apart: pydantic puts them into a finding's path, the file has no such key.
 _TAGS = {"rented", "owned", "flat", "time-of-use"}
@@ -23,6 +25,20 @@ Whole = Annotated[int, pydantic.Strict()]
 Usd = Annotated[Number, pydantic.Field(ge=0, le=1e9)]
 Pue = Annotated[Number, pydantic.Field(ge=1, le=10)]
 GramsPerKwh = Annotated[Number, pydantic.Field(ge=0, le=10_000)]
+
+# The address of a provider, without a slash at its end.
+BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
+
+
+def known_in(names: Collection[str]) -> AfterValidator:
+    """One of the names of a table."""
+
+    def known(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"one of {', '.join(names)}")
+        return name
+
+    return AfterValidator(known)
 
 
 class Strict(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -64,7 +64,7 @@ def grid(store: Store, config: Config, query: GridQuery, now: datetime) -> dict[
     start_us, end_us, now_us = (units.us_of_moment(moment) for moment in (query.start, query.end, now))
     preference = config.grid_providers()
     then = min(now, query.known_at or now)
-    sources = grid_sources(store, config, then, zone=factor.zone, known_at=query.known_at)
+    sources = grid_sources(store, config, then, zones=(factor.zone,), known_at=query.known_at)
     to_come = forecast(store, [factor.zone], now_us, max(end_us, now_us + 1), query.known_at, providers=preference)
 
     def hours(kind: Kind) -> list[dict[str, Any]]:
@@ -87,13 +87,14 @@ def grid(store: Store, config: Config, query: GridQuery, now: datetime) -> dict[
 
 
 def grid_now(
-    reader: Reader, config: Config, factors: Iterable[GridFactor], now: datetime, known_at: datetime | None
+    reader: Reader, config: Config, factors: Collection[GridFactor], now: datetime, known_at: datetime | None
 ) -> Iterator[dict[str, Any]]:
     """{"zone", "current"} of each zone, as `grid` has it. factors: their yearly values."""
     then = min(now, known_at or now)
+    sources = grid_sources(reader, config, then, zones=[factor.zone for factor in factors], known_at=known_at)
     for factor in factors:
-        sources = grid_sources(reader, config, then, zone=factor.zone, known_at=known_at)
-        yield {"zone": factor.zone, "current": _current(sources, factor)}
+        mine = [source for source in sources if source["zone"] == factor.zone]
+        yield {"zone": factor.zone, "current": _current(mine, factor)}
 
 
 def _current(sources: list[dict[str, Any]], factor: GridFactor) -> dict[str, Any]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from app.answers.asking import failure, not_asked
 from app.answers.findings import Finding, duration, finding
 from app.formatting import utc_clock
 
 # Providers are behind by less, most by an hour or two.
 BEHIND_S = 3 * 3600.0
-# So many periods without a question mean that no hub runs.
-MOST_PERIODS = 3
 
 
 def source_state(source: Mapping[str, Any]) -> str:
@@ -29,8 +28,7 @@ def source_findings(source: Mapping[str, Any]) -> list[Finding]:
     if source["state"] == "absent":
         found.append(finding("warning", f"not asked: {source['problem']}", f"{source['advice']}{_until_then(source)}"))
     elif source["state"] == "failing":
-        what = f"{last_answer(source)}: {source['problem']}{again_at(source)}"
-        found.append(finding("warning", what, f"{source['advice']}{_until_then(source)}"))
+        found.append(finding("warning", failure(source), f"{source['advice']}{_until_then(source)}"))
     elif source["state"] == "behind":
         newest = source["newest"]
         what = "it has no values yet" if newest is None else f"its newest value ended {duration(newest['age_s'])} ago"
@@ -41,23 +39,6 @@ def source_findings(source: Mapping[str, Any]) -> list[Finding]:
         remedy = "its plan may not have them; another provider of [[grid]] may"
         found.append(finding("note", f"no forecasts: {source['forecast_problem']}", remedy))
     return found
-
-
-def not_asked(source: Mapping[str, Any]) -> Iterator[Finding]:
-    """Also of a price source."""
-    age_s = source["asked_age_s"]
-    if age_s is not None and source["retry_at"] is None and age_s > MOST_PERIODS * source["poll_s"]:
-        remedy = "providers are asked while the hub runs: `wattmix serve`"
-        yield finding("note", f"not asked for {duration(age_s)}", remedy)
-
-
-def again_at(source: Mapping[str, Any]) -> str:
-    return f"; asked again from {utc_clock(source['retry_at'])} on" if source["retry_at"] else ""
-
-
-def last_answer(source: Mapping[str, Any]) -> str:
-    age_s = source["answered_age_s"]
-    return "it has never answered" if age_s is None else f"no answer for {duration(age_s)}"
 
 
 def _until_then(source: Mapping[str, Any]) -> str:

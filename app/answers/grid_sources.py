@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from app import units
+from app.answers.asking import as_text, asking_as_json
 from app.answers.grid_findings import source_findings, source_state
 from app.config import Config
 from app.grid_settings import GridSettings
 from app.store.grid import latest
-from app.store.grid_states import GridState, read_states
 from app.store.reader import Reader
+from app.store.source_states import GridState, read_grid_states
 from collectors.grid.point import how_known
 from collectors.grid.registry import PROVIDERS
 
@@ -22,13 +23,21 @@ Row = Mapping[str, Any]
 
 
 def grid_sources(
-    reader: Reader, config: Config, now: datetime, *, zone: str | None = None, known_at: datetime | None = None
+    reader: Reader,
+    config: Config,
+    now: datetime,
+    *,
+    zones: Collection[str] | None = None,
+    known_at: datetime | None = None,
 ) -> list[dict[str, Any]]:
-    """Each provider and zone of wattmix.toml in its order, with its newest value of the last day and its findings."""
-    asked = [(settings, name) for settings in config.grid for name in settings.zones if zone in (None, name)]
+    """Each provider and zone of wattmix.toml in its order, with its newest value of the last day and its findings.
+
+    zones: only these.
+    """
+    asked = [(one, name) for one in config.grid for name in one.zones if zones is None or name in zones]
     if not asked:
         return []
-    states = read_states(reader)
+    states = read_grid_states(reader)
     newest = _newest(reader, {name for _, name in asked}, now, known_at)
     return [
         _source(
@@ -63,18 +72,11 @@ def _source(settings: GridSettings, state: GridState, row: Row | None, table: st
         "provider": settings.provider,
         "title": known.title,
         "attribution": known.attribution,
-        "zone": state.zone,
-        "zone_there": settings.zones[state.zone],
+        "zone": state.place,
+        "zone_there": settings.zones[state.place],
         "is_marginal": settings.is_marginal,
         "poll_s": settings.poll_s,
-        "asked_at": as_text(state.asked_at),
-        "asked_age_s": age_s(state.asked_at, now),
-        "answered_at": as_text(state.answered_at),
-        "answered_age_s": age_s(state.answered_at, now),
-        "problem": state.problem,
-        "problem_kind": state.problem_kind,
-        "advice": state.advice,
-        "retry_at": as_text(state.retry_at),
+        **asking_as_json(state, now),
         "forecast_problem": state.forecast_problem,
         "newest": None if row is None else value_as_json(row) | {"age_s": _value_age_s(row, now)},
         "table": table,
@@ -103,11 +105,3 @@ def value_as_json(row: Row) -> dict[str, Any]:
 def _value_age_s(row: Row, now: datetime) -> float:
     """How long ago the stretch of a value was over; 0 while it lasts."""
     return max(0.0, (now - units.moment_of_us(row["end_us"])).total_seconds())
-
-
-def as_text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.astimezone(UTC).isoformat()
-
-
-def age_s(moment: datetime | None, now: datetime) -> float | None:
-    return None if moment is None else (now - moment).total_seconds()

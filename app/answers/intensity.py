@@ -18,7 +18,7 @@ from app.formatting import utc_clock
 from app.store.grid import grid_stamp, hourly_factors, whole_hours
 from app.store.hourly_grid import PARTS, HourlyGrid
 from app.store.reader import Reader
-from collectors.grid.registry import PROVIDERS
+from collectors.grid.registry import provider_said
 
 Place = tuple[int, str | None]
 # Less is what the arithmetic of sums leaves over.
@@ -88,11 +88,7 @@ def _sources(factors: pl.DataFrame) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for zone, basis, providers, mean, known_at in told.sort("zone", "basis").iter_rows():
         found.setdefault(zone, {})[basis] = (
-            f"{zone} by the hour, {mean:.0f} g/kWh {_WORDS.get(basis, basis)} on average, {_titles(providers)}, "
-            f"known {utc_clock(known_at)}"
+            f"{zone} by the hour, {mean:.0f} g/kWh {_WORDS.get(basis, basis)} on average, "
+            f"{' + '.join(map(provider_said, providers))}, known {utc_clock(known_at)}"
         )
     return found
-
-
-def _titles(providers: Sequence[str]) -> str:
-    return " + ".join(PROVIDERS[name].title if name in PROVIDERS else name for name in providers)

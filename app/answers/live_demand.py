@@ -167,7 +167,7 @@ def _g_source(current: Row) -> str:
 
 def _marginal(reader: Reader, config: Config, zone: str, now: datetime) -> float | None:
     """The newest marginal value of the last day; None where no provider tells one."""
-    for source in grid_sources(reader, config, now, zone=zone):
+    for source in grid_sources(reader, config, now, zones=(zone,)):
         newest = source["newest"]
         if newest is not None and newest["kind"] == "marginal" and newest["g_per_kwh"] is not None:
             return float(newest["g_per_kwh"])

@@ -57,14 +57,16 @@ def believed(points: Iterable[PricePoint], now: datetime) -> tuple[dict[str, Pri
     offers counts.
     """
     used: dict[str, PricePoint] = {}
+    keys: set[str] = set()
     refused: list[Refusal] = []
     for point in sorted(points, key=lambda point: (-point.count, point.usd_per_gpu_hour, point.gpu_name)):
         card = card_of(point)
         why = refusal(point, table_price_for(point.market, _listed(card)), now)
-        if why is None and any(card_key(card) == card_key(known) for known in used):
+        if why is None and card_key(card) in keys:
             why = f"{point.usd_per_gpu_hour:.4g} USD/GPU-h is of another card of this name: {_memory(point)}"
         if why is None:
             used[card] = point
+            keys.add(card_key(card))
         else:
             refused.append((card, why))
     return used, refused

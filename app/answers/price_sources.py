@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from app.answers.asking import as_text, asking_as_json, failure, not_asked
 from app.answers.findings import Finding, finding
-from app.answers.grid_findings import again_at, last_answer, not_asked
-from app.answers.grid_sources import age_s, as_text
 from app.config import Config
 from app.facts.market_prices import MarketPrice
 from app.price_settings import PriceSource
 from app.reference.gpus import display_name
 from app.store.market_prices import last_market_prices
-from app.store.price_states import PriceState, read_price_states
 from app.store.reader import Reader
+from app.store.source_states import PriceState, read_price_states
 from collectors.price.registry import PROVIDERS
 
 # A person reads so many of them; the rest are counted.
@@ -44,14 +43,7 @@ def _source(settings: PriceSource, state: PriceState, prices: list[MarketPrice],
         "title": PROVIDERS[settings.provider].title,
         "market": settings.market,
         "poll_s": settings.poll_s,
-        "asked_at": as_text(state.asked_at),
-        "asked_age_s": age_s(state.asked_at, now),
-        "answered_at": as_text(state.answered_at),
-        "answered_age_s": age_s(state.answered_at, now),
-        "problem": state.problem,
-        "problem_kind": state.problem_kind,
-        "advice": state.advice,
-        "retry_at": as_text(state.retry_at),
+        **asking_as_json(state, now),
         "prices": [_price(price) for price in prices],
         "refused": [{"gpu": card, "reason": why} for card, why in state.refused],
     }  # fmt: skip
@@ -90,8 +82,7 @@ def _state(source: Mapping[str, Any]) -> str:
 def _findings(source: Mapping[str, Any]) -> Iterator[Finding]:
     if source["state"] == "failing":
         kept = "what it said last, and list prices, count meanwhile" if source["prices"] else "list prices count"
-        what = f"{last_answer(source)}: {source['problem']}{again_at(source)}"
-        yield finding("warning", what, f"{source['advice']}; until then {kept}")
+        yield finding("warning", failure(source), f"{source['advice']}; until then {kept}")
     yield from not_asked(source)
     refused = source["refused"]
     remedy = "other prices of the card count; a price of yours (wattmix facts) counts before all"

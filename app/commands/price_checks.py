@@ -32,4 +32,5 @@ def _asked(settings: PriceSource, http: Http) -> Check:
         why = f", such as {refused[0][0]}: {refused[0][1]}" if refused else ""
         return Check("problem", f"{name}: no price that is used{why}", "list prices count; try another market")
     left_out = f"; not used: {', '.join(card for card, _ in refused)}" if refused else ""
-    return Check("ok", f"{name}: prices of {len(used)} cards{left_out}")
+    cards = "1 card" if len(used) == 1 else f"{len(used)} cards"
+    return Check("ok", f"{name}: prices of {cards}{left_out}")

@@ -7,7 +7,6 @@ from typing import Any
 
 from app.answers.findings import duration
 from app.formatting import number
-from collectors.grid.registry import PROVIDERS
 
 
 def grid_now_words(zones: Sequence[Mapping[str, Any]]) -> str:
@@ -22,13 +21,6 @@ def _words(current: Mapping[str, Any]) -> str:
         return f"not known{because}"
     meanwhile = "; hours that it has not told count by the yearly average" if current["from"] == "cached" else ""
     return f"{number(current['g_per_kwh'], 0)} g/kWh, {_source(current)}{because}{meanwhile}"
-
-
-def provider_said(provider: str) -> str:
-    """The name of a provider of the store for people; a CSV file's points name their source behind it."""
-    name, _, source = provider.partition(": ")
-    title = PROVIDERS[name].title if name in PROVIDERS else name
-    return f"{title}: {source}" if source else title
 
 
 def stands_in(zones: Sequence[Mapping[str, Any]]) -> bool:

@@ -147,7 +147,8 @@ class Api:
         return JSONResponse({"tokens": await run_in_threadpool(self._backend.list_tokens)})
 
     async def post_token(self, request: Request) -> Response:
-        wanted = json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
+        body = await read_body(request, "application/json", MAX_BODY_BYTES)
+        wanted = json_object(body, "`name`, `node` and `scope`")
         name, node = wanted.get("name"), wanted.get("node")
         scope = one_of("scope", str(wanted.get("scope", "node")), get_args(Scope))
         if not isinstance(name, str) or not name or not isinstance(node, str | None):

@@ -24,12 +24,12 @@ async def read_body(request: Request, content_type: str, max_bytes: int) -> byte
     return b"".join(parts)
 
 
-def json_object(body: bytes) -> dict[str, Any]:
-    """The object that a body holds. Raises DemandError."""
+def json_object(body: bytes, keys: str = "`class`, `fleet` and `solve`") -> dict[str, Any]:
+    """The object that a body holds. keys: those that it may have, in words. Raises DemandError."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as problem:
         raise DemandError(f"body: not JSON ({problem})") from None
     if not isinstance(content, dict):
-        raise DemandError("body: a JSON object with `class`, `fleet` and `solve` is accepted")
+        raise DemandError(f"body: a JSON object with {keys} is accepted")
     return content

@@ -14,7 +14,7 @@ from app.hub.polling import fault_of_ours
 from app.store.database import Store
 from app.store.grid import append_points
 from app.store.grid_gaps import missed_hours
-from app.store.grid_states import GridState, read_states, write_state
+from app.store.source_states import GridState, read_grid_states, write_state
 from collectors.grid import csv_file
 from collectors.grid.provider import Absent, IntensityAnswer, Provider
 from collectors.http.client import Http
@@ -111,7 +111,7 @@ class GridFeed:
             missing = problem is not None and problem.kind not in OF_THE_TIME
             self.state = replace(self.state, forecast_problem=problem.what if missing and problem else None)
         else:
-            self.state = _noted(self.state, problem, now, retry_at)
+            self.state = self.state.after(problem, now, retry_at)
         write_state(store, self.state)
 
     def _note_missed(self, problem: SourceProblem | None) -> None:
@@ -148,7 +148,7 @@ class GridFeed:
 
 def feeds_of(config: Config, store: Store, http: Http, zone: str | None = None) -> list[GridFeed]:
     """The feeds of wattmix.toml, in its order; only those of `zone`, if given."""
-    states = read_states(store)
+    states = read_grid_states(store)
     feeds = []
     for settings in config.grid:
         provider = settings.make(http)
@@ -172,14 +172,3 @@ def read_now(store: Store, config: Config, zone: str, http: Http) -> None:
 def _absent(state: GridState, absent: Absent) -> GridState:
     advice = "set what it needs in its [[grid]] of wattmix.toml, or take the entry out"
     return replace(state, problem=absent.reason, problem_kind=ABSENT, advice=advice, retry_at=None)
-
-
-def _noted(state: GridState, problem: SourceProblem | None, now: datetime, retry_at: datetime | None) -> GridState:
-    if problem is None:
-        return GridState(
-            state.provider, state.zone, asked_at=now, answered_at=now, forecast_problem=state.forecast_problem
-        )
-    return replace(
-        state, asked_at=state.asked_at if problem.in_cool_down else now, problem=problem.what,
-        problem_kind=problem.kind, advice=problem.advice, retry_at=retry_at,
-    )  # fmt: skip

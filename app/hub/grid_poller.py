@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import datetime
 
 from app.config import Config
 from app.hub.grid_feed import GridFeed, Job, feeds_of
 from app.hub.polling import DAY_S, HOUR_S, Poller, Task, Woken
 from app.store.database import Store
-from app.store.grid_states import write_state
+from app.store.source_states import write_state
 from collectors.grid.provider import IntensityAnswer
 from collectors.http.client import Http
 from collectors.http.problem import SourceProblem
 
 
 class GridPoller(Poller):
-    """It begins at once with the last two days. http: what asks the providers.
+    """It begins at once with the last two days.
 
     With the first answer of a provider, and the first after a problem, hours are read that were missed meanwhile.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        config: Config,
-        http: Http | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.feeds = feeds_of(config, store, http or Http())
+    name = "grid"
+
+    def _begin(self, store: Store, config: Config, http: Http, now_s: float) -> Iterator[Task[IntensityAnswer]]:
+        self.feeds = feeds_of(config, store, http)
         for feed in self.feeds:
             write_state(store, feed.state)
-        tasks = [task for feed in self.feeds for task in _tasks(store, feed, monotonic())]
-        super().__init__("grid", tasks, now, monotonic)
+            yield from _tasks(store, feed, now_s)
 
     @classmethod
     def from_config(cls, config: Config, store: Store) -> GridPoller | None:

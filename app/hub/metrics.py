@@ -54,11 +54,9 @@ class HubMetrics(Collector):
         last = stats.last_commit.timestamp() if stats.last_commit else float("nan")
         yield _gauge("last_commit_timestamp_seconds", "When samples were last committed", last)
         if self._grid is not None:
-            grid = (((feed.state.provider, feed.state.zone), feed) for feed in self._grid.feeds)
-            yield from _of_sources("grid", "zone", "Grid values", grid)
+            yield from _of_sources("grid", "zone", "Grid values", self._grid.feeds)
         if self._prices is not None:
-            prices = (((feed.state.provider, feed.state.market), feed) for feed in self._prices.feeds)
-            yield from _of_sources("price", "market", "Prices", prices)
+            yield from _of_sources("price", "market", "Prices", self._prices.feeds)
         yield _build_info()
 
 
@@ -70,9 +68,7 @@ def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"wattmix_{name}", text, value=value)
 
 
-def _of_sources(
-    what: str, place: str, values: str, feeds: Iterable[tuple[tuple[str, str], GridFeed | PriceFeed]]
-) -> Iterator[Metric]:
+def _of_sources(what: str, place: str, values: str, feeds: Iterable[GridFeed | PriceFeed]) -> Iterator[Metric]:
     """By provider and place; a provider that is not asked, for lack of a key, is not up."""
     labels = ["provider", place]
     asked = CounterMetricFamily(
@@ -81,8 +77,8 @@ def _of_sources(
     added = CounterMetricFamily(f"wattmix_{what}_points", f"{values} that said otherwise than before", labels=labels)
     is_up = GaugeMetricFamily(f"wattmix_{what}_up", "Whether the provider answered the last time", labels=labels)
     last = GaugeMetricFamily(f"wattmix_{what}_last_answer_timestamp_seconds", "The last usable answer", labels=labels)
-    for where, feed in feeds:
-        state = feed.state
+    for feed in feeds:
+        state, where = feed.state, (feed.state.provider, feed.state.place)
         asked.add_metric([*where, "answered"], feed.answers)
         asked.add_metric([*where, "failed"], feed.failures)
         added.add_metric(where, feed.added)

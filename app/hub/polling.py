@@ -5,11 +5,16 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Sequence
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
+from app.config import Config
+from app.store.database import Store
+from collectors.http.client import Http
 from collectors.http.problem import ProblemKind, SourceProblem
 
 DAY_S, HOUR_S = 86_400.0, 3600.0
@@ -67,20 +72,34 @@ class Woken:
     was_in_trouble: Callable[[], bool]
 
 
-class Poller:
-    """One thread; a source that hangs is left behind by its time-out. now: the hub's clock; monotonic: never set."""
+class Poller(ABC):
+    """One thread; a source that hangs is left behind by its time-out.
+
+    http: what asks the sources. now: the hub's clock; monotonic: never set.
+    """
+
+    name: str
 
     def __init__(
-        self, name: str, tasks: Sequence[Task[Any]], now: Callable[[], datetime], monotonic: Callable[[], float]
+        self,
+        store: Store,
+        config: Config,
+        http: Http | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._log = logging.getLogger(f"wattmix.{name}")
-        self._tasks = tasks
+        self._log = logging.getLogger(f"wattmix.{self.name}")
+        self._tasks = list(self._begin(store, config, http or Http(), monotonic()))
         self._now = now
         self._monotonic = monotonic
         self._stop = threading.Event()
         self._recording = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         self._thread.start()
+
+    @abstractmethod
+    def _begin(self, store: Store, config: Config, http: Http, now_s: float) -> Iterable[Task[Any]]:
+        """Make the feeds, and what is asked of them from `now_s` on, by the monotonic clock."""
 
     def close(self) -> None:
         """Ends at once; an answer that is still waited for is given up."""

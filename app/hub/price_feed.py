@@ -13,7 +13,7 @@ from app.hub.polling import fault_of_ours
 from app.price_settings import PriceSettings, PriceSource
 from app.store.database import Store
 from app.store.market_prices import append_market_prices
-from app.store.price_states import PriceState, read_price_states, write_price_state
+from app.store.source_states import PriceState, read_price_states, write_state
 from collectors.http.client import Http
 from collectors.http.problem import SourceProblem
 from collectors.price.provider import PriceAnswer, PriceProvider
@@ -56,8 +56,8 @@ class PriceFeed:
             self._take(store, result, now)
         self.answers += problem is None
         self.failures += problem is not None
-        self.state = _noted(self.state, problem, now, retry_at)
-        write_price_state(store, self.state)
+        self.state = self.state.after(problem, now, retry_at)
+        write_state(store, self.state)
 
     def _take(self, store: Store, answer: PriceAnswer, now: datetime) -> None:
         provider, market = self.settings.key
@@ -77,15 +77,6 @@ def price_feeds(config: Config, store: Store, http: Http) -> list[PriceFeed]:
     """The feeds of wattmix.toml, in its order."""
     states = read_price_states(store)
     return [
-        PriceFeed(config.prices, one, one.make(http), states.get(one.key, PriceState(one.provider, one.market)))
+        PriceFeed(config.prices, one, one.make(http), states.get(one.key, PriceState(*one.key)))
         for one in config.prices.source
     ]
-
-
-def _noted(state: PriceState, problem: SourceProblem | None, now: datetime, retry_at: datetime | None) -> PriceState:
-    if problem is None:
-        return PriceState(state.provider, state.market, asked_at=now, answered_at=now, refused=state.refused)
-    return replace(
-        state, asked_at=state.asked_at if problem.in_cool_down else now, problem=problem.what,
-        problem_kind=problem.kind, advice=problem.advice, retry_at=retry_at,
-    )  # fmt: skip

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from app.config import Config
@@ -11,26 +10,21 @@ from app.hub.polling import Poller, Task
 from app.hub.price_feed import PriceFeed, price_feeds
 from app.store.database import Store
 from app.store.market_prices import end_market_prices
-from app.store.price_states import write_price_state
+from app.store.source_states import write_state
 from collectors.http.client import Http
 from collectors.price.provider import PriceAnswer
 
 
 class PricePoller(Poller):
-    """It asks at once, and then every poll_s. http: what asks the sources, one for all: an answer has every market."""
+    """It asks at once, and then every poll_s. One HTTP client for all: an answer has every market of its provider."""
 
-    def __init__(
-        self,
-        store: Store,
-        config: Config,
-        http: Http | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.feeds = price_feeds(config, store, http or Http())
+    name = "prices"
+
+    def _begin(self, store: Store, config: Config, http: Http, now_s: float) -> Iterator[Task[PriceAnswer]]:
+        self.feeds = price_feeds(config, store, http)
         for feed in self.feeds:
-            write_price_state(store, feed.state)
-        super().__init__("prices", [_task(store, feed, monotonic()) for feed in self.feeds], now, monotonic)
+            write_state(store, feed.state)
+            yield _task(store, feed, now_s)
 
     @classmethod
     def from_config(cls, config: Config, store: Store) -> PricePoller | None:

@@ -27,7 +27,8 @@ class ScenarioApi:
     async def post_scenario(self, request: Request) -> Response:
         """Keep `demand`, or the configured one with `knobs` turned, as `name`."""
         parameters(request, set())
-        content = json_object(await read_body(request, "application/json", MAX_BODY_BYTES))
+        body = await read_body(request, "application/json", MAX_BODY_BYTES)
+        content = json_object(body, "`name` and `demand` or `knobs`")
         unknown = sorted(set(content) - {"name", "demand", "knobs"})
         name, demand, knobs = content.get("name"), content.get("demand"), content.get("knobs", {})
         if unknown or not isinstance(name, str) or not isinstance(knobs, dict) or (demand is not None and knobs):

@@ -22,6 +22,7 @@ from app.store.kept import Block
 from app.store.names import stamp
 from app.store.reader import Reader
 from app.store.replica_loads import LEAST_MEASURED
+from app.store.retention import DAY_US
 from app.store.spans import FLEET_SPANS, REPLICA_SPANS
 
 # So many steps of load lie between a load and its double: each is 2.2% wide.
@@ -35,7 +36,6 @@ LEAST_THROTTLED = 0.1
 MOST_ENGINES = 64
 # On average so many requests waited: the replica was behind.
 LEAST_WAITING = 1.0
-DAY_US = 24 * HOUR_US
 
 _TYPE = ("fleet", "model", "gpu_name", "replica_gpus", "simulated")
 _KINDS = ", ".join(_TYPE)

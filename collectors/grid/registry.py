@@ -20,6 +20,13 @@ class KnownProvider:
     make: Callable[[ProviderSettings, Http], Provider | Absent]
 
 
+def provider_said(provider: str) -> str:
+    """The name of a provider of the store for people; a CSV file's points name their source behind it."""
+    name, _, source = provider.partition(": ")
+    title = PROVIDERS[name].title if name in PROVIDERS else name
+    return f"{title}: {source}" if source else title
+
+
 def make_provider(settings: ProviderSettings, http: Http) -> Provider | Absent:
     """The provider of `settings`, or why there is none. Raises ValueError for a value that no provider takes."""
     known = PROVIDERS.get(settings.name)
@@ -80,7 +87,7 @@ PROVIDERS: Mapping[str, KnownProvider] = {
             _without_key(uk_carbon_intensity.UkCarbonIntensity, uk_carbon_intensity.BASE_URL),
         ),
         KnownProvider(
-            energy_charts.NAME, "Energy-Charts", "Energy-Charts, Fraunhofer ISE; prices by the licence in the answer",
+            energy_charts.NAME, "Energy-Charts", "Energy-Charts, Fraunhofer ISE",
             _without_key(energy_charts.EnergyCharts, energy_charts.BASE_URL),
         ),
         KnownProvider(

@@ -13,7 +13,7 @@ from app.config import Config
 from app.errors import BadParameter, UnknownName
 from app.store.database import Store
 from app.store.grid import append_points
-from app.store.grid_states import GridState, write_state
+from app.store.source_states import GridState, write_state
 from tests.grid_points import to_come, value
 
 NOW = datetime(2026, 2, 3, 12, 10, tzinfo=UTC)

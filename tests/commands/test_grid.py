@@ -47,7 +47,7 @@ def test_a_live_zone_is_shown_with_its_sources(capsys: Capture, settings: Path, 
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
     assert lines[0] == "DE now: 300 g/kWh average, basis not said, measured, live"
-    assert lines[1].startswith("  Energy-Charts, Fraunhofer ISE; prices by the licence in the answer: 20")
+    assert lines[1].startswith("  Energy-Charts, Fraunhofer ISE: 20")
     assert lines[2] == "yearly average of 2025: 330 g/kWh average, lifecycle, default"
     assert "│ 100   │ average │ basis not said │ energy_charts │ –      │" in outcome.out
     answer = as_json(capsys, tmp_path)

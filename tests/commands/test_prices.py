@@ -118,7 +118,7 @@ def test_doctor_asks_each_source(settings: Path, played: Player) -> None:
     played.always(as_json(gpu_types({"id": "NVIDIA GeForce RTX 4090", "securePrice": 5.92}, {})))
     (check,) = checks(settings)
     assert (check.level, check.what) == (
-        "ok", "price source RunPod, secure: prices of 1 cards; not used: NVIDIA GeForce RTX 4090",
+        "ok", "price source RunPod, secure: prices of 1 card; not used: NVIDIA GeForce RTX 4090",
     )  # fmt: skip
     assert len(played.asked) == 1
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.store.database import Store
-from app.store.grid_states import GridState, write_state
 from app.store.rollup import roll_up
+from app.store.source_states import GridState, write_state
 from tests.batches import DAY, MINUTE, MODEL, Clock, batch, engine, gpu, put, seconds, writing
 from tests.commands.invoke import wattmix
 from tests.hub_process import running

@@ -20,7 +20,7 @@ from app.dashboard.figure_words import with_unit
 from app.dashboard.views.carbon import CARDS
 from app.store.database import Store
 from app.store.grid import append_points
-from app.store.grid_states import GridState, write_state
+from app.store.source_states import GridState, write_state
 from collectors.grid.point import IntensityPoint
 from tests.dashboard.accounts import CONFIG, asked, fill, open_day
 from tests.dashboard.test_views import metric, open_page

@@ -9,10 +9,10 @@ import pytest
 
 from app.answers.grid import grid_now
 from app.config import Config
-from app.dashboard.grid_words import grid_now_words, provider_said
+from app.dashboard.grid_words import grid_now_words
 from app.store.database import Store
 from app.store.grid import append_points
-from app.store.grid_states import GridState, write_state
+from app.store.source_states import GridState, write_state
 from tests.grid_points import value
 
 NOW = datetime(2026, 2, 3, 12, 30, tzinfo=UTC)
@@ -23,7 +23,7 @@ CONFIG = Config.model_validate(
 
 
 def words(store: Store, *zones: str) -> str:
-    said = grid_now_words(list(grid_now(store, CONFIG, map(CONFIG.grid_factor, zones), NOW, None)))
+    said = grid_now_words(list(grid_now(store, CONFIG, [CONFIG.grid_factor(zone) for zone in zones], NOW, None)))
     assert said.startswith("Grid now: ")
     return said.removeprefix("Grid now: ")
 
@@ -94,15 +94,3 @@ def test_a_zone_that_no_table_has_is_not_known() -> None:
     }
     said = grid_now_words([{"zone": "Atlantis", "current": current}])
     assert said == "Grid now: Atlantis: not known, because no grid intensity for zone 'Atlantis'"
-
-
-@pytest.mark.parametrize(
-    ("stored", "said"),
-    [
-        ("energy_charts", "Energy-Charts"),
-        ("csv_file: our meter: hall 2", "CSV file: our meter: hall 2"),
-        ("one of before", "one of before"),
-    ],
-)
-def test_a_provider_is_told_by_its_title(stored: str, said: str) -> None:
-    assert provider_said(stored) == said

@@ -13,9 +13,8 @@ from app.backend.served import serve_from
 from app.config import Config
 from app.store.database import Store
 from app.store.grid import append_points
-from app.store.grid_states import GridState, write_state
-from app.store.price_states import PriceState, write_price_state
 from app.store.rollup import roll_up
+from app.store.source_states import GridState, PriceState, write_state
 from tests.batches import DAY, MINUTE, SECOND, Clock, batch, engine, gpu, put, seconds, writing
 from tests.dashboard.test_views import metric, open_page
 from tests.grid_points import value
@@ -164,7 +163,7 @@ def test_price_sources_stand_with_their_state_and_what_is_not_used(page_backend:
     source = {"provider": "runpod", "market": "secure"}
     page_backend.config = Config.model_validate({"prices": {"source": [source]}})
     refused = (("NVIDIA L4", "9 USD/GPU-h is above 0.1 to 2"),)
-    write_price_state(page_backend.store, PriceState("runpod", "secure", now, now, refused=refused))
+    write_state(page_backend.store, PriceState("runpod", "secure", now, now, refused=refused))
     app = open_page("health")
     assert not app.exception
     (table,) = app.dataframe

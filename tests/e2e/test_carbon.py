@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from app.store.database import Store
 from app.store.grid import append_points
-from app.store.grid_states import GridState, write_state
+from app.store.source_states import GridState, write_state
 from tests.batches import wait_until
 from tests.e2e.test_accounts import SETTINGS, answer_of, opened, send_minutes, settle
 from tests.e2e.test_dashboard import api, assert_no_error, both_themes, metric

@@ -12,7 +12,7 @@ from app.config import Config
 from app.hub.grid_poller import GridPoller
 from app.store.database import Store
 from app.store.grid import hourly_factors
-from app.store.grid_states import GridState, read_states
+from app.store.source_states import GridState, read_grid_states
 from collectors.http.client import Http
 from collectors.http.transport import Bounds
 from tests.hub.grid_server import Grid, grid_server
@@ -61,7 +61,7 @@ class Desk:
         self.grid.now += timedelta(seconds=seconds)
 
     def state(self, provider: str = "energy_charts", zone: str = "DE") -> GridState:
-        return read_states(self.store)[provider, zone]
+        return read_grid_states(self.store)[provider, zone]
 
     def hours(self, first: int, last: int, known_at: datetime | None = None) -> dict[int, tuple[float, str]]:
         """Hours from noon on -> g/kWh and method."""

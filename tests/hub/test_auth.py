@@ -117,6 +117,11 @@ def test_a_token_that_cannot_be_made_is_told(hub: Hub, content: object) -> None:
     assert count(hub.store, "token") == 0
 
 
+def test_what_a_token_is_made_of_is_told(hub: Hub) -> None:
+    words = told(hub_json(hub, "POST", "/api/v1/tokens", []), 422)
+    assert words == "body: a JSON object with `name`, `node` and `scope` is accepted"
+
+
 def test_a_token_that_is_not_there_cannot_be_revoked(hub: Hub) -> None:
     assert told(hub_json(hub, "DELETE", "/api/v1/tokens/none"), 404).startswith("no token 'none'")
 

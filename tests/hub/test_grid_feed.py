@@ -11,7 +11,7 @@ import pytest
 from app.grid_settings import GridSettings
 from app.hub.grid_feed import GridFeed, Job
 from app.store.database import Store
-from app.store.grid_states import GridState, read_states
+from app.store.source_states import GridState, read_grid_states
 from collectors.grid.provider import Capability, IntensityAnswer
 from collectors.http.problem import ProblemKind, SourceProblem
 from tests.grid_points import value
@@ -81,7 +81,7 @@ def test_a_plan_that_gives_nothing_is_told(store: Store) -> None:
     feed = feed_of(plan := Plan(-1))
     feed.record(store, "recent", feed.ask("recent", NOON), NOON, NOON + timedelta(minutes=1))
     assert plan.asked == ["6 h", "latest"]
-    state = read_states(store)["electricity_maps", "DE"]
+    state = read_grid_states(store)["electricity_maps", "DE"]
     assert (state.problem_kind, state.problem) == ("no_access", "HTTP 401: not in your plan")
     assert (state.answered_at, state.retry_at) == (None, NOON + timedelta(minutes=1))
 
@@ -96,11 +96,11 @@ def test_without_forecasts_all_else_is_well(store: Store) -> None:
     feed = feed_of(Plan(100))
     for job in feed.jobs:
         feed.record(store, job, feed.ask(job, NOON), NOON)
-    state = read_states(store)["electricity_maps", "DE"]
+    state = read_grid_states(store)["electricity_maps", "DE"]
     assert (state.problem, state.answered_at, state.forecast_problem) == (None, NOON, "HTTP 401: not in your plan")
     feed.provider.forecasts = True  # type: ignore[union-attr]
     feed.record(store, "forecast", feed.ask("forecast", NOON), NOON)
-    assert read_states(store)["electricity_maps", "DE"].forecast_problem is None
+    assert read_grid_states(store)["electricity_maps", "DE"].forecast_problem is None
 
 
 def test_an_answer_that_is_only_kept_is_a_problem_and_its_values_count(store: Store) -> None:
@@ -118,7 +118,7 @@ def test_a_fault_of_ours_is_told_without_its_text(
 ) -> None:
     feed = feed_of(Plan(100, fault=fault))
     feed.record(store, "recent", feed.ask("recent", NOON), NOON)
-    state = read_states(store)["electricity_maps", "DE"]
+    state = read_grid_states(store)["electricity_maps", "DE"]
     assert state.problem == f"its answer could not be read ({type(fault).__name__})"
     assert SECRET not in f"{state} {caplog.text} {capsys.readouterr()}"
     assert type(fault).__name__ in caplog.text

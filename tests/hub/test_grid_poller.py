@@ -13,7 +13,7 @@ from app.hub.grid_feed import read_now
 from app.hub.grid_poller import GridPoller
 from app.hub.polling import DAY_S, FIRST_RETRY_S, LONGEST_PAUSE_S
 from app.store.database import Store
-from app.store.grid_states import GridState, read_states
+from app.store.source_states import GridState, read_grid_states
 from tests.batches import wait_until
 from tests.hub.grid_desk import NOON, Desk
 from tests.hub.grid_desk import by_hand as by_hand
@@ -158,7 +158,7 @@ def test_a_provider_without_its_key_is_skipped_and_told(desk: Desk, monkeypatch:
     desk.poller(Config.model_validate({"grid": [named | {"base_url": desk.grid.address}]})).step()
     assert desk.state("electricity_maps").problem_kind == "malformed"
     assert desk.grid.headers[-1]["auth-token"] == SECRET
-    assert SECRET not in str(read_states(desk.store))
+    assert SECRET not in str(read_grid_states(desk.store))
 
 
 def test_a_file_is_read_as_a_whole_and_again_when_it_changes(desk: Desk, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_asking_now_stores_what_the_hub_would(desk: Desk) -> None:
     }  # fmt: skip
     assert desk.state().answered_at == NOON
     read_now(desk.store, desk.config, "FR", desk.http())
-    assert ("energy_charts", "FR") not in read_states(desk.store)
+    assert ("energy_charts", "FR") not in read_grid_states(desk.store)
 
 
 def test_without_providers_there_is_no_poller(store: Store) -> None:

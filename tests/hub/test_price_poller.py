@@ -19,7 +19,7 @@ from app.hub.polling import FIRST_RETRY_S
 from app.hub.price_poller import PricePoller
 from app.store.database import Store
 from app.store.market_prices import append_market_prices, last_market_prices, read_market_prices
-from app.store.price_states import PriceState, read_price_states
+from app.store.source_states import PriceState, read_price_states
 from collectors.http.client import Http
 from tests.batches import wait_until
 from tests.collectors.http.conftest import SHORT

@@ -9,7 +9,7 @@ from app.facts.market_prices import MarketPrice
 from app.store.database import Store
 from app.store.facts import fact_book
 from app.store.market_prices import append_market_prices, end_market_prices, last_market_prices, read_market_prices
-from app.store.price_states import PriceState, read_price_states, write_price_state
+from app.store.source_states import PriceState, read_price_states, write_state
 from tests.facts.builders import t
 
 WEEK = timedelta(days=7)
@@ -67,8 +67,8 @@ def test_the_book_knows_prices_as_of_their_time(store: Store) -> None:
 
 def test_a_state_is_kept_with_what_was_refused(store: Store) -> None:
     state = PriceState("runpod", "secure", asked_at=t(11, 1), refused=(("NVIDIA L4", "too dear"),))
-    write_price_state(store, state)
+    write_state(store, state)
     failed = replace(state, problem="HTTP 500", problem_kind="failed", advice="wait", retry_at=t(11, 2), refused=())
     assert read_price_states(store) == {("runpod", "secure"): state}
-    write_price_state(store, failed)
+    write_state(store, failed)
     assert read_price_states(store) == {("runpod", "secure"): failed}

@@ -16,8 +16,9 @@ from app.dashboard import accounts_charts, carbon_charts
 from app.dashboard.account_page import if_seen, question, table_with_csv
 from app.dashboard.figure_cards import period_length, row_of_cards, standing_on
 from app.dashboard.filters import account_filters, address_of, with_chart_step
-from app.dashboard.grid_words import grid_now_words, provider_said, stands_in
+from app.dashboard.grid_words import grid_now_words, stands_in
 from app.formatting import basis_said, markdown, number, percent
+from collectors.grid.registry import provider_said
 
 CARDS = (
     ("g_per_mtok", "g_per_mtok_market", "embodied_g_per_mtok", "sci_g_per_mtok"),

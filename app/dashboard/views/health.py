@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -31,25 +32,17 @@ def _live() -> None:
                 icon=":material/dns:")  # fmt: skip
         if answer["grid"] or answer["prices"]:
             _findings(answer)
-        _grid(answer["grid"])
-        _prices(answer["prices"])
+        _sources(answer)
         return
     if any(node["simulated"] for node in answer["nodes"]):
         st.badge("Some nodes are simulated: they are made up, no GPU stands behind them", icon=":material/science:",
                  color="violet")  # fmt: skip
     _summary(answer)
     _findings(answer)
-    st.subheader("Nodes")
-    st.dataframe(_node_frame(answer["nodes"]), hide_index=True, placeholder=MISSING, column_config=_NODE_COLUMNS)
-    if answer["engines"]:
-        st.subheader("Engines")
-        st.dataframe(
-            _engine_frame(answer["engines"]), hide_index=True, placeholder=MISSING, column_config=_ENGINE_COLUMNS
-        )
-    st.subheader("GPUs")
-    st.dataframe(_gpu_frame(answer["gpus"]), hide_index=True, placeholder=MISSING, column_config=_GPU_COLUMNS)
-    _grid(answer["grid"])
-    _prices(answer["prices"])
+    _table("Nodes", answer["nodes"], _node_row, _NODE_COLUMNS)
+    _table("Engines", answer["engines"], _engine_row, _ENGINE_COLUMNS)
+    _table("GPUs", answer["gpus"], _gpu_row, _GPU_COLUMNS)
+    _sources(answer)
     st.caption(
         "Coverage: seconds with a measured energy over seconds the GPU was there, of the last day. Divergence: energy "
         "counter against the integral of power, of the last hour. Lag: age of the newest sample when its batch arrived."
@@ -108,10 +101,6 @@ _NODE_COLUMNS = {
 }
 
 
-def _node_frame(nodes: list[dict[str, Any]]) -> pl.DataFrame:
-    return pl.DataFrame([_node_row(node) for node in nodes], infer_schema_length=None)
-
-
 def _node_row(node: dict[str, Any]) -> dict[str, Any]:
     agent = node["agent"]
     return {
@@ -139,22 +128,18 @@ _ENGINE_COLUMNS = {
 }
 
 
-def _engine_frame(engines: list[dict[str, Any]]) -> pl.DataFrame:
-    rows = [
-        {
-            "engine": engine["engine"],
-            "state": engine["state"],
-            "model": engine["model"] or MISSING,
-            "kind": " ".join(filter(None, (engine["kind"], engine["version"]))),
-            "GPUs": engine_gpus(engine),
-            "last seen": f"{duration(engine['age_s'])} ago",
-            "data": "simulated" if engine["simulated"] else "measured",
-            "status": engine["status"],
-            "url": engine["url"],
-        }
-        for engine in engines
-    ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+def _engine_row(engine: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "engine": engine["engine"],
+        "state": engine["state"],
+        "model": engine["model"] or MISSING,
+        "kind": " ".join(filter(None, (engine["kind"], engine["version"]))),
+        "GPUs": engine_gpus(engine),
+        "last seen": f"{duration(engine['age_s'])} ago",
+        "data": "simulated" if engine["simulated"] else "measured",
+        "status": engine["status"],
+        "url": engine["url"],
+    }
 
 
 _GPU_COLUMNS = {
@@ -167,26 +152,22 @@ _GPU_COLUMNS = {
 }
 
 
-def _gpu_frame(gpus: list[dict[str, Any]]) -> pl.DataFrame:
-    rows = [
-        {
-            "node": gpu["node"],
-            "GPU": gpu["gpu"],
-            "card": display_name(gpu["name"]),
-            "status": gpu["status"],
-            "data": "simulated" if gpu["simulated"] else "measured",
-            "energy by": gpu["energy_method"] or "nothing",
-            "W": gpu["power_w"],
-            "limit W": gpu["power_limit_w"],
-            "kWh, last day": gpu["energy_day_kwh"],
-            "coverage": gpu["coverage_day"],
-            "gaps s": gpu["gap_day_s"],
-            "divergence": gpu["divergence_hour"],
-            "uuid": gpu["uuid"],
-        }
-        for gpu in gpus
-    ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+def _gpu_row(gpu: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "node": gpu["node"],
+        "GPU": gpu["gpu"],
+        "card": display_name(gpu["name"]),
+        "status": gpu["status"],
+        "data": "simulated" if gpu["simulated"] else "measured",
+        "energy by": gpu["energy_method"] or "nothing",
+        "W": gpu["power_w"],
+        "limit W": gpu["power_limit_w"],
+        "kWh, last day": gpu["energy_day_kwh"],
+        "coverage": gpu["coverage_day"],
+        "gaps s": gpu["gap_day_s"],
+        "divergence": gpu["divergence_hour"],
+        "uuid": gpu["uuid"],
+    }
 
 
 _GRID_COLUMNS = {
@@ -195,32 +176,21 @@ _GRID_COLUMNS = {
 }
 
 
-def _grid(sources: list[dict[str, Any]]) -> None:
-    if not sources:
-        return
-    st.subheader("Grid providers")
-    st.dataframe(_grid_frame(sources), hide_index=True, placeholder=MISSING, column_config=_GRID_COLUMNS)
-
-
-def _grid_frame(sources: list[dict[str, Any]]) -> pl.DataFrame:
-    rows = [
-        {
-            "provider": source["title"],
-            "zone": source["zone"],
-            "state": source["state"],
-            "g/kWh": newest.get("g_per_kwh"),
-            "by": newest.get("method"),
-            "kind": newest.get("kind"),
-            "basis": basis_said(newest["basis"]) if newest else None,
-            "value ended": _ago(newest.get("age_s")),
-            "last answer": _ago(source["answered_age_s"]),
-            "instead": source["table"],
-            "source": source["attribution"],
-        }
-        for source in sources
-        for newest in [source["newest"] or {}]
-    ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+def _grid_row(source: dict[str, Any]) -> dict[str, Any]:
+    newest = source["newest"] or {}
+    return {
+        "provider": source["title"],
+        "zone": source["zone"],
+        "state": source["state"],
+        "g/kWh": newest.get("g_per_kwh"),
+        "by": newest.get("method"),
+        "kind": newest.get("kind"),
+        "basis": basis_said(newest["basis"]) if newest else None,
+        "value ended": _ago(newest.get("age_s")),
+        "last answer": _ago(source["answered_age_s"]),
+        "instead": source["table"],
+        "source": source["attribution"],
+    }
 
 
 _PRICE_COLUMNS = {
@@ -229,26 +199,33 @@ _PRICE_COLUMNS = {
 }
 
 
-def _prices(sources: list[dict[str, Any]]) -> None:
-    if not sources:
-        return
-    st.subheader("Price sources")
-    st.dataframe(_price_frame(sources), hide_index=True, placeholder=MISSING, column_config=_PRICE_COLUMNS)
+def _price_row(source: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "provider": source["title"],
+        "market": source["market"],
+        "state": source["state"],
+        "cards": len(source["prices"]),
+        "not used": len(source["refused"]),
+        "last answer": _ago(source["answered_age_s"]),
+    }
 
 
-def _price_frame(sources: list[dict[str, Any]]) -> pl.DataFrame:
-    rows = [
-        {
-            "provider": source["title"],
-            "market": source["market"],
-            "state": source["state"],
-            "cards": len(source["prices"]),
-            "not used": len(source["refused"]),
-            "last answer": _ago(source["answered_age_s"]),
-        }
-        for source in sources
-    ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+def _sources(answer: dict[str, Any]) -> None:
+    _table("Grid providers", answer["grid"], _grid_row, _GRID_COLUMNS)
+    _table("Price sources", answer["prices"], _price_row, _PRICE_COLUMNS)
+
+
+def _table(
+    title: str,
+    things: Sequence[dict[str, Any]],
+    row_of: Callable[[dict[str, Any]], dict[str, Any]],
+    columns: Mapping[str, Any],
+) -> None:
+    """A row of each; nothing where there are none."""
+    if things:
+        st.subheader(title)
+        rows = pl.DataFrame(map(row_of, things), infer_schema_length=None)
+        st.dataframe(rows, hide_index=True, placeholder=MISSING, column_config=columns)
 
 
 def _ago(age_s: float | None) -> str | None:

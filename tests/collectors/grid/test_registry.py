@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from collectors.grid.provider import Absent, Provider, ProviderSettings
-from collectors.grid.registry import PROVIDERS, make_provider
+from collectors.grid.registry import PROVIDERS, make_provider, provider_said
 from collectors.http.client import Http
 from tests.collectors.grid.shapes import em_row
 from tests.collectors.http.playing import Player, as_json
@@ -74,3 +74,15 @@ def test_a_provider_without_what_it_needs_is_absent_with_the_reason(
 def test_an_unknown_name_names_the_known_ones(http: Http) -> None:
     with pytest.raises(ValueError, match="known are uk_carbon_intensity, energy_charts"):
         make_provider(ProviderSettings("co2signal"), http)
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ("energy_charts", "Energy-Charts"),
+        ("csv_file: our meter: hall 2", "CSV file: our meter: hall 2"),
+        ("one of before", "one of before"),
+    ],
+)
+def test_a_provider_is_told_by_its_title(stored: str, said: str) -> None:
+    assert provider_said(stored) == said
