@@ -77,6 +77,11 @@ def fleet_prices(prices: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
+def load_point(requests_per_s: float | None) -> str:
+    """The load at which a replica was measured."""
+    return "all at once" if requests_per_s is None else f"{requests_per_s:.4g} req/s"
+
+
 def percent(share: float | None, digits: int = 0) -> str:
     return MISSING if share is None else f"{share:.{digits}%}"
 

@@ -41,10 +41,8 @@ def _rates(store: Store, config: Config, demand: Demand, now: datetime) -> Itera
     query = AccountQuery(start=end - _LOOKED_AT, end=end)
     rates, began = served_rates(store, config, query, now, demand)
     for knob, value in rates.items():
-        yield (
-            knob,
-            Measured(value, f"measured: busiest hour of the last 24, from {began.astimezone(UTC):%b %d %H:%M} UTC"),
-        )
+        hour = f"busiest hour of the last 24, from {began.astimezone(UTC):%b %d %H:%M} UTC"
+        yield knob, Measured(_as_shown(value), f"measured: {hour}")
 
 
 def _prices(demand: Demand) -> Iterator[tuple[str, Measured]]:
@@ -64,4 +62,9 @@ def _grids(store: Store, config: Config, demand: Demand, now: datetime) -> Itera
         found = current[factors[str(fleet.zone)].zone]
         if found["from"] != "table" and found["g_per_kwh"] is not None:
             title = f"{found['from']}, {found['title']}"
-            yield f"g.{fleet.name}", Measured(found["g_per_kwh"], f"grid of {fleet.zone} now: {title}")
+            yield f"g.{fleet.name}", Measured(_as_shown(found["g_per_kwh"]), f"grid of {fleet.zone} now: {title}")
+
+
+def _as_shown(value: float) -> float:
+    """To the five digits that a slider shows, so that what is shown is what is asked, and a link to it is short."""
+    return float(f"{value:.5g}")

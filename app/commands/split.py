@@ -16,7 +16,7 @@ from app.answers.split import read_demand
 from app.commands.opening import opened
 from app.config import load_config
 from app.errors import DemandError
-from app.formatting import fleet_prices, number, percent, usd
+from app.formatting import fleet_prices, load_point, number, percent, usd
 from app.split.demand import Demand
 from app.split.router_files import RouterFormat
 
@@ -114,11 +114,10 @@ def _replicas(answer: dict[str, Any]) -> Table:
         mine = [share for share in answer["shares"] if _shape(share) == _shape(pool)]
         carries = ", ".join(f"{percent(share['share'], 1)} of {share['class']}" for share in mine)
         flags = sorted({flag for share in mine for flag in share["flags"]})
-        point = "all at once" if pool["qps_point"] is None else f"{pool['qps_point']:g} req/s"
         plain = (
             pool["fleet"],
             f"{pool['gpus_per_replica']}x {pool['gpu_label']}",
-            point,
+            load_point(pool["qps_point"]),
             str(pool["count"]),
             percent(pool["utilisation"]),
             number(pool["usd_per_hour"]),

@@ -7,6 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from app.formatting import load_point
 from app.reference.gpus import display_name, find_gpu
 
 # One hue per kind of card, one shade per number of cards; readable on white and on the dark background.
@@ -140,8 +141,8 @@ def tokens_by_fleet(history: dict[str, Any], title: str) -> go.Figure:
 
 def pool_name(pool: dict[str, Any]) -> str:
     """E.g. "13 x (2x RTX 4090 at 16 req/s), rtx4090"."""
-    load = "all at once" if pool["qps_point"] is None else f"{pool['qps_point']:g} req/s"
-    return f"{pool['fleet']}: {pool['count']} x ({card_set(pool['gpu'], pool['gpus_per_replica'])} at {load})"
+    cards = card_set(pool["gpu"], pool["gpus_per_replica"])
+    return f"{pool['fleet']}: {pool['count']} x ({cards} at {load_point(pool['qps_point'])})"
 
 
 def fleet_colour(number: int) -> str:

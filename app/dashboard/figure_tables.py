@@ -50,8 +50,10 @@ def _column(name: str) -> Any:
         form = "percent"
     elif words.unit.startswith("USD"):
         form = f"$%.{digits}f"
+    elif words.unit in _COUNTED:
+        form = "localized"
     else:
-        form = "localized" if words.unit in _COUNTED else f"%.{digits}f"
+        form = f"%.{digits}f" if words.whole is words.form else f"%.{digits}f {words.unit}"
     return st.column_config.NumberColumn(format=form, help=f"{words.explained} Unit: {words.unit}.")
 
 

@@ -25,6 +25,21 @@ def show_error_of(page: Callable[[], None]) -> Callable[[], None]:
     return shown
 
 
+# On a narrow window cards stand two in a row and charts below each other, instead of being cut.
+_NARROW = """<style>
+@media (max-width: 1100px) {
+  [data-testid="stColumn"]:has([data-testid="stMetric"]) { min-width: calc(50% - 1rem); }
+  [data-testid="stColumn"]:has([data-testid="stPlotlyChart"]) { min-width: 100%; }
+  [data-testid="stColumn"]:has([data-testid="stSelectbox"]) { min-width: 9rem; }
+  [data-testid="stColumn"]:has([data-testid="stFormSubmitButton"], [data-testid="stButton"]) { min-width: 9rem; }
+}
+</style>"""
+
+
+def fit_narrow_windows() -> None:
+    st.html(_NARROW)
+
+
 def source_badge() -> None:
     """A line that says when the figures stand on demo data, so that they are never taken for the user's own."""
     try:

@@ -10,7 +10,7 @@ import streamlit as st
 if (root := str(Path(__file__).resolve().parent.parent.parent)) not in sys.path:
     sys.path.append(root)
 
-from app.dashboard.frame import show_error_of, source_badge
+from app.dashboard.frame import fit_narrow_windows, show_error_of, source_badge
 from app.dashboard.views import benchmarks, carbon, cost, energy, facts, health, latency, live, overview, reports, split
 
 st.set_page_config(page_title="Wattmix", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
@@ -32,5 +32,6 @@ PAGES = [
 ]
 
 current = st.navigation(PAGES, position="top")
+fit_narrow_windows()
 source_badge()
 current.run()

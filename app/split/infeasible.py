@@ -15,6 +15,8 @@ from app.split.relaxation import cheapest_relaxation
 from app.split.trials import Trials
 
 MOST_ROUNDS = 40
+# Begins the last sentence of the reason, where there is one.
+CHEAPEST_RELAXATION = "Cheapest single relaxation"
 
 
 @dataclass(frozen=True)
@@ -85,4 +87,4 @@ def _text(demand: Demand, conflict: tuple[str, ...], relaxation: Relaxation | No
     if relaxation is None:
         return f"{within}{'; '.join(conflict)}. No single relaxation is enough."
     cheapest = f"{relaxation.text}, for ${relaxation.usd_per_hour:,.2f}/h"
-    return f"{within}{'; '.join(conflict)}. Cheapest single relaxation: {cheapest}."
+    return f"{within}{'; '.join(conflict)}. {CHEAPEST_RELAXATION}: {cheapest}."

@@ -76,10 +76,13 @@ def router_plan(
 
 
 def inputs_digest(demand: Demand, options: Sequence[Option], engines: Mapping[Shape, Sequence[str]]) -> str:
-    """16 hex digits of the SHA-256 of the demand, the operating points it chose from and the engines' addresses."""
+    """16 hex digits of the SHA-256 of the demand, the operating points it chose from and the engines' addresses.
+
+    The options in full: the id of a live point is that of its load, whatever was measured there, and prices are theirs.
+    """
     inputs = {
         "demand": demand.model_dump(mode="json", by_alias=True),
-        "options": sorted(f"{option.fleet.name} {option.point.point_id}" for option in options),
+        "options": sorted(map(repr, options)),
         "engines": sorted([*map(str, shape), *sorted(urls)] for shape, urls in engines.items()),
     }
     text = json.dumps(inputs, sort_keys=True, separators=(",", ":"))
@@ -132,7 +135,7 @@ def _pools(answer: SplitAnswer, engines: Mapping[Shape, Sequence[str]]) -> dict[
             fleet=shape[0],
             model=shape[1],
             gpus=shape[2],
-            load="all at once" if pool.option.point.qps is None else f"{pool.option.point.qps:g} req/s each",
+            load="all at once" if pool.option.point.qps is None else f"{pool.option.point.qps:.4g} req/s each",
             replicas=pool.count,
             urls=tuple(sorted(engines.get(shape, ()))) if shapes.count(shape) == 1 else (),
         )

@@ -40,6 +40,12 @@ def test_rates_are_those_of_the_busiest_hour_each_class_keeping_its_part(store: 
     assert found["rps.chat"].source.startswith("measured: busiest hour of the last 24, from ")
 
 
+def test_what_is_measured_is_told_to_the_digits_that_a_slider_shows(store: Store) -> None:
+    """160 tokens a minute are 2.666... tokens/s, a fourth of them batch's, of 100 tokens a request."""
+    take(store, batch(1, rows=minutes_of(300), engine_rows=served(prompt_tokens=110)))
+    assert measured_knobs(store, CONFIG, a_demand(), NOW)["rps.batch"].value == 0.0066667
+
+
 def test_a_model_that_nothing_serves_leaves_the_demand_s_rates(store: Store) -> None:
     take(store, batch(1, rows=minutes_of(300), engine_rows=served()))
     assert measured_knobs(store, CONFIG, a_demand("org/other"), NOW) == {}

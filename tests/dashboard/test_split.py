@@ -75,7 +75,7 @@ def test_a_tick_stands_at_the_measured_value_and_says_what_it_is(measuring: Coun
         assert re.search(rf"\.st-key-{name} \S+ > div::after {{ left: {re.escape(part)};", style)
     assert "rps-batch" not in style
     said = re.sub(r"\\([0-9a-f]+) ", lambda code: chr(int(code[1], 16)), style)
-    assert 'content: "│ 7.123 measured: busiest hour"' in said
+    assert 'content: "│ 7.1235 measured: busiest hour"' in said
     assert "The mark is at 97.5: grid of DE now" in slider(app, "g.h100").help
 
 
@@ -135,6 +135,30 @@ def test_robustness_is_asked_input_by_input(counting: CountingBackend) -> None:
     assert list(ranges["from"]) == ["4.5 (90%)"] * 2
     assert list(ranges["to"]) == ["50 (1000%) or more"] * 2
     assert "Below 3.1 req/s h100 costs less." in words(app)
+
+
+def test_an_input_that_does_not_bear_says_so_in_full_and_none_is_below_zero(
+    counting: CountingBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = counting.split_robustness(counting.default_demand())
+    idle = found["inputs"][0] | {"text": "grid of h100: it does not bear on the answer.", "solves": 0}
+    idle |= {"low": 0.0, "low_factor": None, "low_is_open": True}
+    monkeypatch.setattr(counting, "split_robustness", lambda demand=None, *, inputs=(): found | {"inputs": [idle]})
+    app = in_section("Robustness")
+    assert "grid of h100: it does not bear on the answer." in [one.value for one in app.caption]
+    assert list(app.dataframe[0].value["from"]) == ["0"] * 2
+
+
+def test_the_front_says_why_its_cheapest_point_has_fewer_grams_than_the_mix(
+    counting: CountingBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mix = counting.split(counting.default_demand())
+    front = counting.split_front(counting.default_demand())
+    front["points"][0] |= {"usd_per_hour": mix["usd_per_hour"], "split": mix | {"g_per_hour": mix["g_per_hour"] / 2}}
+    monkeypatch.setattr(counting, "split_front", lambda demand, against="carbon": front)
+    assert f"The recommended mix has {mix['g_per_hour']:,.0f} g/h at the same cost" in words(
+        in_section("Cost and carbon")
+    )
 
 
 def test_shadow_prices_are_computed_when_they_are_opened(counting: CountingBackend) -> None:
@@ -221,6 +245,9 @@ def test_what_conflicts_and_the_cheapest_way_out_are_shown(
     way_out = {"text": "chat p99 TTFT <= 51.3 ms rather than 10", "usd_per_hour": 8.5}
     found = asked | {"conflict": ["chat p99 TTFT <= 10 ms", "4 GPUs of h100"], "relaxation": way_out}
     monkeypatch.setattr(counting, "split", lambda demand=None: found)
-    said = words(open_page("split"))
+    app = open_page("split")
+    said = words(app)
+    assert "Cheapest single relaxation" in asked["reason"]
+    assert "Cheapest single relaxation" not in app.error[0].value  # said once, in the box below
     assert "* chat p99 TTFT <= 10 ms\n* 4 GPUs of h100" in said
     assert r"Cheapest way out: chat p99 TTFT <= 51.3 ms rather than 10, for \$8.50/h." in said

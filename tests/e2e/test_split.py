@@ -117,6 +117,16 @@ def test_the_router_s_file_that_is_downloaded_is_the_api_s(
     assert list(yaml.safe_load_all(ours)) == list(yaml.safe_load_all(theirs))
 
 
+def test_no_card_is_cut_on_a_narrow_window(page: Page, hub_address: str) -> None:
+    page.set_viewport_size({"width": 900, "height": 1000})
+    open_settled(page, f"{hub_address}/split")
+    cards = page.locator("[data-testid=stMetricValue]")
+    expect(cards.first).to_be_visible()
+    too_wide = "one => one.clientWidth && one.scrollWidth - one.clientWidth"
+    widths = f"found => [found, ...found.querySelectorAll('*')].map({too_wide})"
+    assert [max(one.evaluate(widths)) for one in cards.all()] == [0] * cards.count()
+
+
 def test_a_moved_slider_does_not_close_the_section(page: Page, hub_address: str) -> None:
     open_section(page, hub_address, "Router")
     press(page, "batch (req/s)", "ArrowRight", 10)

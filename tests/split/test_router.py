@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,16 @@ from hypothesis import strategies as st
 from app.errors import DemandError
 from app.split.options import Option
 from app.split.recommend import best_split
-from app.split.router import WHOLE, RouterPlan, Shape, dns_label, router_plan, unique_names, whole_parts
+from app.split.router import (
+    WHOLE,
+    RouterPlan,
+    Shape,
+    dns_label,
+    inputs_digest,
+    router_plan,
+    unique_names,
+    whole_parts,
+)
 from app.split.router_files import FORMATS, router_file, turns
 from tests.split.builders import MODEL, a_class, a_demand, a_fleet, a_run, a_slo, an_option, ttft
 
@@ -237,6 +247,16 @@ def test_the_hash_changes_with_demand_options_and_addresses() -> None:
     ]
     assert len({plan.digest for plan in plans}) == 4
     assert both().digest == both().digest
+
+
+def test_the_hash_changes_with_what_was_measured_at_an_operating_point() -> None:
+    """The id of a live point is that of its load: another hour measures other tokens/s there."""
+    fleet = a_fleet("one")
+    demand = a_demand([a_class("batch", requests_per_s=1.0)], [fleet])
+    one = an_option(fleet, a_run())
+    faster = replace(one, point=replace(one.point, tokens_per_s=2 * one.point.tokens_per_s))
+    assert faster.point.point_id == one.point.point_id
+    assert inputs_digest(demand, [one], {}) != inputs_digest(demand, [faster], {})
 
 
 @pytest.mark.parametrize("form", FORMATS)

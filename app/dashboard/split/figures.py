@@ -16,7 +16,7 @@ _AXIS = "rgba(128,140,138,0.8)"
 
 def front(points: Sequence[Mapping[str, Any]], chosen: int) -> go.Figure:
     """Dollars against grams per hour, a marker a split; the knee and the chosen one apart."""
-    figure = blank("Cost against carbon: no split is better in both than one of these")
+    figure = blank("Cost against carbon")
     figure.add_scatter(
         x=[point["g_per_hour"] for point in points],
         y=[point["usd_per_hour"] for point in points],

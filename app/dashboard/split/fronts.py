@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import streamlit as st
@@ -18,7 +19,7 @@ _POINT, _SLO = "front_point", "front_slo"
 
 
 @st.fragment
-def draw_front(demand: Demand) -> None:
+def draw_front(demand: Demand, recommended: dict[str, Any]) -> None:
     """The splits that none beats in both dollars and grams; the chosen one in full."""
     front = on_demand("front", None, demand, lambda: served().split_front(demand))
     points: list[dict[str, Any]] = front["points"]
@@ -36,6 +37,7 @@ def draw_front(demand: Demand) -> None:
             help="A click on a point of the chart chooses it as well.",
         )  # fmt: skip
         _told(points, chosen, front["knee"])
+        _beside(points[0], recommended)
     where.plotly_chart(
         figures.front(points, chosen), key="chart_front", config=CHART, on_select=_take_point,
         selection_mode="points", alt="USD per hour against grams of CO2e per hour",
@@ -73,6 +75,20 @@ def _told(points: list[dict[str, Any]], chosen: int, knee: int | None) -> None:
         ))  # fmt: skip
     if knee is not None and knee != chosen:
         st.caption(markdown(f"The knee, from which on grams get dear, is point {_label(points, knee)}."))
+
+
+def _beside(cheapest: dict[str, Any], recommended: dict[str, Any]) -> None:
+    """Why the cheapest point has fewer grams than the recommended mix at the same cost."""
+    usd_per_hour, grams = recommended["usd_per_hour"], recommended["g_per_hour"]
+    fewest = cheapest["split"]["g_per_hour"]
+    if usd_per_hour is None or grams is None or fewest is None:
+        return
+    if math.isclose(usd_per_hour, cheapest["usd_per_hour"], rel_tol=1e-6) and round(grams) > round(fewest):
+        st.caption(markdown(
+            f"The recommended mix has {number(grams, 0)} g/h at the same cost: of equally cheap mixes it is the one "
+            "with the fewest replicas, then the first by fleet, and point 1 the one with the fewest grams. A carbon "
+            "price decides between them."
+        ))  # fmt: skip
 
 
 @st.fragment

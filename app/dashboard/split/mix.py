@@ -12,8 +12,9 @@ from app.answers.measured_knobs import Measured
 from app.backend.served import served
 from app.dashboard import charts
 from app.dashboard.split.on_demand import on_demand
-from app.formatting import MISSING, fleet_prices, markdown, number, percent, signed, usd
+from app.formatting import MISSING, fleet_prices, load_point, markdown, number, percent, signed, usd
 from app.split.demand import Demand
+from app.split.infeasible import CHEAPEST_RELAXATION
 
 CHART = {"displayModeBar": False}
 _FLAGS = {
@@ -28,8 +29,9 @@ _FLAGS = {
 
 def draw_infeasible(answer: dict[str, Any]) -> None:
     """Why there is no mix: the smallest set of limits that conflict, and the cheapest one to ease."""
-    st.error(f"**No mix carries this demand.** {markdown(answer['reason'])}", icon=":material/block:")
     conflict, relaxation = answer.get("conflict"), answer.get("relaxation")
+    reason = answer["reason"].split(f" {CHEAPEST_RELAXATION}: ")[0]  # that stands below, in a box of its own
+    st.error(f"**No mix carries this demand.** {markdown(reason)}", icon=":material/block:")
     if conflict and len(conflict) > 1:
         lines = "\n".join(f"* {markdown(limit)}" for limit in conflict)
         st.markdown(f"**These limits cannot hold together; without any one of them they could:**\n\n{lines}")
@@ -42,8 +44,7 @@ def draw_figures(answer: dict[str, Any]) -> None:
     enterprise = answer["baselines"]["all_enterprise"]
     cost, per_mtok, power, carbon = st.columns(4)
     cost.metric(
-        "Cost", f"{usd(answer['usd_per_hour'])}/h", _against(answer, enterprise, "usd_per_hour"),
-        delta_color="inverse", border=True,
+        "Cost", f"{usd(answer['usd_per_hour'])}/h", **_against(answer, enterprise, "usd_per_hour"), border=True,
         help="GPUs: rent, or depreciation and electricity. Against the cheapest mix of enterprise cards alone.",
     )  # fmt: skip
     per_mtok.metric(
@@ -56,8 +57,8 @@ def draw_figures(answer: dict[str, Any]) -> None:
         help="GPUs only, without host or PUE. How it is known stands below.",
     )  # fmt: skip
     carbon.metric(
-        "Carbon (CO2e)", f"{number(answer['g_per_hour'], 0)} g/h", _against(answer, enterprise, "g_per_hour"),
-        delta_color="inverse", border=True, help="Operational, location-based, x PUE. Against enterprise cards alone.",
+        "Carbon (CO2e)", f"{number(answer['g_per_hour'], 0)} g/h", **_against(answer, enterprise, "g_per_hour"),
+        border=True, help="Operational, location-based, x PUE. Against enterprise cards alone.",
     )  # fmt: skip
 
 
@@ -75,11 +76,13 @@ def draw_method(answer: dict[str, Any], at_start: Mapping[str, Measured]) -> Non
     ))  # fmt: skip
 
 
-def _against(answer: dict[str, Any], baseline: dict[str, Any], figure: str) -> str | None:
-    """E.g. "-47% vs all enterprise"; Streamlit colours it by its sign."""
+def _against(answer: dict[str, Any], baseline: dict[str, Any], figure: str) -> dict[str, Any]:
+    """What stands below a card, e.g. "-47% vs all enterprise", coloured by its sign where it has one."""
     if answer[figure] is None or not baseline[figure]:
-        return None
-    return f"{100 * (answer[figure] / baseline[figure] - 1):+.0f}% vs all enterprise"
+        return {}
+    change = signed(answer[figure] / baseline[figure] - 1, "+.0%")
+    look = {"delta_color": "off", "delta_arrow": "off"} if change.startswith("±") else {"delta_color": "inverse"}
+    return {"delta": f"{change} vs all enterprise", **look}
 
 
 def draw_mix(answer: dict[str, Any], demand: Demand, api_query: str) -> None:
@@ -160,7 +163,7 @@ def draw_replicas(answer: dict[str, Any]) -> None:
             {
                 "fleet": pool["fleet"],
                 "replica": charts.card_set(pool["gpu"], pool["gpus_per_replica"]),
-                "operating point": "all at once" if pool["qps_point"] is None else f"{pool['qps_point']:g} req/s",
+                "operating point": load_point(pool["qps_point"]),
                 "replicas": pool["count"],
                 "load": percent(pool["utilisation"]),
                 "$/h": usd(pool["usd_per_hour"]),

@@ -30,6 +30,8 @@ def draw_robustness(demand: Demand) -> None:
     st.caption(markdown(f"Until the replicas ({kept}) or the fleets with more than 1% of a class are others."))
     st.dataframe(pl.DataFrame([_range(one) for one in found["inputs"]]), hide_index=True, placeholder=MISSING,
                  key="ranges", height="content")  # fmt: skip
+    for note in filter(None, map(_note, found["inputs"])):
+        st.caption(markdown(note))
     _break_even(found["break_even"])
 
 
@@ -52,7 +54,8 @@ def _range(one: dict[str, Any]) -> dict[str, Any]:
     def end(side: str) -> str | None:
         if one[side] is None:
             return None
-        beyond = {"low": "or less", "high": "or more"}[side] if one[f"{side}_is_open"] else ""
+        is_open = one[f"{side}_is_open"] and one[side] != 0  # none of these inputs is below 0
+        beyond = {"low": "or less", "high": "or more"}[side] if is_open else ""
         factor = one[f"{side}_factor"]
         relative = "" if factor is None else f" ({percent(factor)})"
         return f"{one[side]:,.4g}{relative} {beyond}".strip()
@@ -63,8 +66,12 @@ def _range(one: dict[str, Any]) -> dict[str, Any]:
         "now": f"{one['value']:,.4g}",
         "from": end("low"),
         "to": end("high"),
-        "note": one["reason"] or (one["text"] if one["solves"] == 0 else None),
     }
+
+
+def _note(one: dict[str, Any]) -> str | None:
+    """Why an input has no range, or that it does not bear on the answer; in full, which no column has room for."""
+    return str(one["text"]) if one["reason"] or one["solves"] == 0 else None
 
 
 def _break_even(pairs: list[dict[str, Any]]) -> None:

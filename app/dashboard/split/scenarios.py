@@ -14,7 +14,7 @@ from app.dashboard.split import figures
 from app.dashboard.split.mix import CHART
 from app.dashboard.split.on_demand import on_demand
 from app.errors import WattmixError
-from app.formatting import MISSING, markdown
+from app.formatting import MISSING, load_point, markdown, utc_clock
 from app.split.demand import Demand, parse_demand
 
 _SAID, _NOW = "scenario_said", "these sliders"
@@ -67,8 +67,10 @@ def _listed(saved: list[dict[str, Any]]) -> None:
     rows = [
         {
             "scenario": one["name"],
-            "saved": one["saved_at"][:16].replace("T", " ") + " UTC",
-            "classes": ", ".join(f"{part['name']} {part['requests_per_s']:g} req/s" for part in one["demand"]["class"]),
+            "saved": utc_clock(one["saved_at"]),
+            "classes": ", ".join(
+                f"{part['name']} {load_point(part['requests_per_s'])}" for part in one["demand"]["class"]
+            ),
             "open": f"{_page_address()}?{SCENARIO}={quote(one['name'])}",
         }
         for one in saved

@@ -67,7 +67,7 @@ def _in_address(name: str) -> Iterator[float]:
 def _help(knob: Knob, measured: Measured | None) -> str:
     if measured is None:
         return knob.help
-    return f"{knob.help} The mark is at {measured.value:.4g}: {markdown(measured.source)}."
+    return f"{knob.help} The mark is at {measured.value:.5g}: {markdown(measured.source)}."
 
 
 def _style(drawn: Sequence[tuple[Knob, float, float]], measured: Mapping[str, Measured]) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _style(drawn: Sequence[tuple[Knob, float, float]], measured: Mapping[str, Me
         if found is None or high <= low or classes[name] > 1:
             continue
         part = (found.value - low) / (high - low)
-        words = _css_text(f"\u2502 {found.value:.4g} {found.source}")
+        words = _css_text(f"\u2502 {found.value:.5g} {found.source}")
         yield f'.st-key-{name} [role="group"] > div::after {{ left: {100 * part:.3f}%; {_TICK} }}'
         yield f'.st-key-{name} [data-testid="stSlider"]::after {{ content: "{words}"; {_WORDS} }}'
 

@@ -110,7 +110,7 @@ def _node_row(node: dict[str, Any]) -> dict[str, Any]:
         "data": "simulated" if node["simulated"] else "measured",
         "last seen": MISSING if node["age_s"] is None else f"{duration(node['age_s'])} ago",
         "lag s": node["lag_s"],
-        "skew s": node["skew_s"],
+        "skew s": None if node["skew_s"] is None else round(node["skew_s"], 1) + 0.0,  # no -0.0
         "GPUs": node["gpus"],
         "waiting": agent.get("spool_batches"),
         "dropped": agent.get("dropped_batches"),

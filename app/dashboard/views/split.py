@@ -59,7 +59,7 @@ def page() -> None:
     named = {SCENARIO: start.scenario} if start.scenario is not None else {}
     sections: dict[str, Callable[[], None]] = {
         "Mix": lambda: draw_mix(answer, demand, urlencode(named | changes)),
-        "Cost and carbon": lambda: draw_front(demand),
+        "Cost and carbon": lambda: draw_front(demand, answer),
         "Cost and SLO": lambda: draw_cost_of_slo(demand),
         "Robustness": lambda: draw_robustness(demand),
         "Scenarios": lambda: draw_scenarios(demand, urlencode(named | values)),
