@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from app import units
-from app.answers.carbon_terms import fleet_embodied
 from app.answers.grid import grid_now
 from app.answers.grid_sources import grid_sources
-from app.answers.offers import at_prices_in_force
+from app.answers.offers import at_prices_in_force, with_embodied
 from app.answers.terms import fleet_site
 from app.config import Config
 from app.errors import DemandError
@@ -67,7 +66,8 @@ def live_demand(store: Store, config: Config, book: FactBook, now: datetime) -> 
         lacks = "no fleet with a GPU was seen in the last day" if served else "no model was served in the last week"
         raise DemandError(f"{WHERE}: {lacks}; accepted: a store that engines and fleets of wattmix.toml feed")
     content = {"class": list(_classes(served, book, now)), "fleet": fleets}
-    return at_prices_in_force(parse_demand(content, WHERE), book, config.prices, now)
+    demand = with_embodied(parse_demand(content, WHERE), book, config, now)
+    return at_prices_in_force(demand, book, config.prices, now)
 
 
 def _served(reader: Reader, end: datetime) -> dict[str, _Served]:
@@ -140,15 +140,11 @@ def _fleet(
     now: datetime,
 ) -> dict[str, Any]:
     grid, pue = fleet_site(book, config, name, now)
-    embodied = fleet_embodied(book, config, name, card, now)
-    each = embodied.g_per_gpu_hour
     content: dict[str, Any] = {
         "name": name,
         "gpu": card,
         "max_gpus": gpus,
         "pue": pue,
-        "embodied_g_per_gpu_hour": each and each.central,
-        "embodied_policy": embodied.policy,
         "today": list(_running(name, served)),
     }
     if grid.g_per_kwh is None:

@@ -1,4 +1,4 @@
-"""Question: at what price is each fleet of a demand on offer?"""
+"""Question: at what price is each fleet of a demand on offer, and what did making its cards emit?"""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from app.accounting.cost import Rate
+from app.answers.carbon_terms import fleet_embodied
 from app.answers.card_prices import card_price
 from app.answers.terms import planned_rate
+from app.config import Config
 from app.errors import DemandError
 from app.facts.book import FactBook
 from app.price_settings import PriceSettings
@@ -30,6 +32,28 @@ def with_all_prices(demand: Demand, book: FactBook, settings: PriceSettings, now
     Raises DemandError where there is none at all.
     """
     return _repriced(demand, book, settings, now, keep_said=True)
+
+
+def with_embodied(demand: Demand, book: FactBook, config: Config, now: datetime) -> Demand:
+    """Where a demand leaves out a fleet's embodied grams, those in force, else of its card by the shipped table."""
+    return demand.model_copy(
+        update={"fleets": tuple(_with_embodied(offer, book, config, now) for offer in demand.fleets)}
+    )
+
+
+def _with_embodied(offer: FleetOffer, book: FactBook, config: Config, now: datetime) -> FleetOffer:
+    if offer.embodied_g_per_gpu_hour is not None or offer.embodied_policy == "sunk":
+        return offer
+    found = fleet_embodied(book, config, offer.name, offer.gpu, now)
+    if found.g_per_gpu_hour is None:
+        return offer
+    return offer.model_copy(
+        update={
+            "embodied_g_per_gpu_hour": found.g_per_gpu_hour.central,
+            "embodied_policy": found.policy,
+            "embodied_source": found.label,
+        }
+    )
 
 
 def prices_as_json(demand: Demand) -> dict[str, dict[str, Any]]:

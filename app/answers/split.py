@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.answers.curves import LiveCurves, blended_options, provenance
-from app.answers.offers import at_prices_in_force, prices_as_json, with_all_prices
+from app.answers.offers import at_prices_in_force, prices_as_json, with_all_prices, with_embodied
 from app.answers.split_interval import saving_as_json
 from app.config import Config, read_toml
 from app.errors import DemandError, UnknownName
@@ -55,8 +55,9 @@ def with_options(
     now: datetime,
     live: LiveCurves | None = None,
 ) -> tuple[Demand, list[Option]]:
-    """`demand` with all of its prices, and by its `sources` what it can be planned with."""
-    demand, sources = with_all_prices(demand, book, config.prices, now), demand.solve.sources
+    """`demand` with all of its prices and embodied grams, and by its `sources` what it can be planned with."""
+    demand = with_embodied(with_all_prices(demand, book, config.prices, now), book, config, now)
+    sources = demand.solve.sources
     options: list[Option] = []
     for offer in demand.fleets:
         of_card = [run for run in runs if same_gpu(offer.gpu, run.gpu_name)] if sources != "live" else []

@@ -29,18 +29,19 @@ def split_robustness(demand: Demand, options: Sequence[Option], names: Sequence[
 
     Raises DemandError where an input is not one.
     """
-    known = [one.name for one in inputs(demand, options)]
+    known = {one.name: one for one in inputs(demand, options)}
     for name in names or ():
         if name not in known:
             raise DemandError(f"`inputs`: given {name[:60]!r}; accepted: {', '.join(known)}")
+    wanted = [one for name, one in known.items() if names is None or name in names]
     base = exact_answer(demand, options)
     return {
         "reason": base.reason,
         "usd_per_hour": base.objective_usd_per_hour,
-        "names": known,
+        "names": list(known),
         "replicas": {pool.option.label: pool.count for pool in base.pools},
         "fleets": sorted(fleets_in_use(base)),
-        "inputs": [_range(found) for found in robustness(demand, options, names)],
+        "inputs": [_range(found) for found in robustness(base, wanted)],
         "break_even": [] if names else [_break_even(found) for found in break_evens(demand, options)],
     }
 

@@ -7,24 +7,27 @@ option (spares included), W the power of these under the load, p the price of a 
 
 So $/h is a line in p and in I, and the p or I at which the cheapest option of a fleet costs what the other fleet does
 is the largest at which any of its options does: a closed form. In the load $/h jumps where one replica more is needed:
-these loads are walked, the nearest first.
+of these loads the nearest at which the order turns is taken.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
 
 from app import units
 from app.split.demand import Demand, SolveOptions, WorkloadClass
 from app.split.inputs import FACTOR
 from app.split.options import Option, admit
+from app.split.weights import hour_of_load, hour_of_replica
 
 _ROUNDING = 1e-9
-# Jumps that are walked in the search of a load, so that thousands of replicas take no longer.
-MOST_JUMPS = 2000
+# Jumps that are looked at in the search of a load, so that thousands of replicas take no longer.
+MOST_JUMPS = 20_000
 
 
 @dataclass(frozen=True)
@@ -82,24 +85,33 @@ class BreakEven:
 
 @dataclass(frozen=True)
 class Rivals:
-    """A class and, by fleet, the options that hold its limits. scale: of the class's rate."""
+    """A class and, by fleet, the options that hold its limits."""
 
     solve: SolveOptions
     one: WorkloadClass
     fitting: Mapping[str, Sequence[Option]]
-    scale: float = 1.0
 
     def each(self, fleet: str) -> list[Alone]:
         """The fleet's options that have GPUs enough for the whole class."""
         options = self.fitting.get(fleet, ())
-        found = (alone(self.solve, option, self.scale * option.load_of(self.one)) for option in options)
+        found = (alone(self.solve, option, option.load_of(self.one)) for option in options)
         return [it for it in found if it is not None]
 
     def best(self, fleet: str) -> Alone | None:
         return min(self.each(fleet), key=lambda it: it.usd_per_hour, default=None)
 
-    def at(self, requests_per_s: float) -> Rivals:
-        return replace(self, scale=requests_per_s / self.one.requests_per_s)
+    def least_usd_per_hour(self, fleet: str, rates: np.ndarray) -> np.ndarray:
+        """What the fleet's best option costs at each of `rates` (requests/s); infinite where GPUs are too few."""
+        least = np.full(len(rates), np.inf)
+        for option in self.fitting[fleet]:
+            load = rates / self.one.requests_per_s * option.load_of(self.one)
+            replicas = replicas_alone(self.solve, option, load)
+            each, filled = hour_of_replica(self.solve, option), hour_of_load(self.solve, option)
+            usd = replicas * each.cost(self.solve) + load * filled.cost(self.solve)
+            if option.fleet.offer.max_gpus is not None:
+                usd[replicas * option.point.gpus > option.fleet.offer.max_gpus] = np.inf
+            least = np.minimum(least, usd)
+        return least
 
 
 def break_evens(demand: Demand, options: Sequence[Option]) -> Iterator[BreakEven]:
@@ -133,8 +145,7 @@ def _break_even(rivals: Rivals, cheaper: Alone, dearer: Alone) -> BreakEven:
 def alone(solve: SolveOptions, option: Option, load: float) -> Alone | None:
     """load: the class's, in filled replicas. None when the fleet has too few GPUs."""
     offer = option.fleet.offer
-    carrying = math.ceil(load / option.usable_replicas(solve.max_utilisation) - _ROUNDING)
-    replicas = carrying + offer.spare_replicas
+    replicas = int(replicas_alone(solve, option, np.array(load)))
     if offer.max_gpus is not None and replicas * option.point.gpus > offer.max_gpus:
         return None
     idle_w = option.power_w(0.0)
@@ -144,6 +155,12 @@ def alone(solve: SolveOptions, option: Option, load: float) -> Alone | None:
     carbon = (g_per_hour or 0.0) + replicas * (option.embodied_g_per_replica_hour or 0.0)
     usd = rent + option.fleet.electricity_usd_per_h(power_w) + solve.usd_per_gram * carbon
     return Alone(option, replicas, rent, power_w, g_per_hour, usd)
+
+
+def replicas_alone(solve: SolveOptions, option: Option, load: np.ndarray) -> np.ndarray:
+    """With spares, for a load in filled replicas."""
+    carrying = np.ceil(load / option.usable_replicas(solve.max_utilisation) - _ROUNDING)
+    return carrying + option.fleet.offer.spare_replicas
 
 
 def _price(rivals: Rivals, cheaper: Alone, dearer: Alone) -> Level:
@@ -208,44 +225,44 @@ def _load(rivals: Rivals, cheaper: str, dearer: str) -> LoadRange:
 def _first_turn(rivals: Rivals, cheaper: str, dearer: str, end: float) -> tuple[float | None, float]:
     """(the nearest load towards `end` at which `cheaper` comes to cost more, None when none; the last looked at)"""
 
-    def behind(rate: float) -> float:
-        moved = rivals.at(rate)
-        first, second = moved.best(cheaper), moved.best(dearer)
-        if second is None:
-            return -math.inf
-        return math.inf if first is None else first.usd_per_hour - second.usd_per_hour
+    def behind(rates: np.ndarray) -> np.ndarray:
+        theirs = rivals.least_usd_per_hour(dearer, rates)
+        found = np.full(len(rates), -np.inf)
+        np.subtract(rivals.least_usd_per_hour(cheaper, rates), theirs, out=found, where=np.isfinite(theirs))
+        return found
 
     now = rivals.one.requests_per_s
-    edges = sorted({now, end, *_jumps(rivals, (cheaper, dearer), *sorted((now, end)))}, reverse=end < now)
-    for near, far in pairwise(edges[:MOST_JUMPS]):
-        # Inside a piece each option's cost is a line: two points near its ends tell where the least ones cross.
-        first, last = near + (far - near) * _ROUNDING, far - (far - near) * _ROUNDING
-        start, stop = behind(first), behind(last)
-        if start > _ROUNDING:
-            return near, near
-        if stop > _ROUNDING:
-            return _crossing(behind, first, last), far
-    return None, edges[:MOST_JUMPS][-1]
+    edges = np.unique([now, end, *_jumps(rivals, (cheaper, dearer), *sorted((now, end)))])
+    edges = (edges if now < end else edges[::-1])[:MOST_JUMPS]
+    near, far = edges[:-1], edges[1:]
+    # Inside a piece each option's cost is a line: two points near its ends tell where the least ones cross.
+    first, last = near + (far - near) * _ROUNDING, far - (far - near) * _ROUNDING
+    is_behind, comes_behind = behind(first) > _ROUNDING, behind(last) > _ROUNDING
+    turned = np.flatnonzero(is_behind | comes_behind)
+    if not len(turned):
+        return None, float(edges[-1])
+    piece = turned[0]
+    turn = near[piece] if is_behind[piece] else _crossing(behind, first[piece], last[piece])
+    return float(turn), float(near[piece])
 
 
-def _crossing(behind: Callable[[float], float], inside: float, outside: float) -> float:
+def _crossing(behind: Callable[[np.ndarray], np.ndarray], inside: float, outside: float) -> float:
     """By bisection: where several options of a fleet take turns within a piece, its cost is no single line."""
     for _ in range(50):
         middle = (inside + outside) / 2
-        if behind(middle) > _ROUNDING:
+        if behind(np.array([middle]))[0] > _ROUNDING:
             outside = middle
         else:
             inside = middle
     return inside
 
 
-def _jumps(rivals: Rivals, fleets: tuple[str, str], low: float, high: float) -> set[float]:
+def _jumps(rivals: Rivals, fleets: tuple[str, str], low: float, high: float) -> Iterator[float]:
     """Rates at which an option of the fleets needs a replica more."""
-    full, found = rivals.solve.max_utilisation, set[float]()
+    full = rivals.solve.max_utilisation
     for option in (option for fleet in fleets for option in rivals.fitting[fleet]):
         each = option.usable_replicas(full) * rivals.one.requests_per_s / option.load_of(rivals.one)
         first, last = math.floor(low / each) + 1, math.ceil(high / each) - 1
         nearest = range(first, last + 1)
         nearest = nearest[:MOST_JUMPS] if low == rivals.one.requests_per_s else nearest[-MOST_JUMPS:]
-        found |= {number * each for number in nearest}
-    return found
+        yield from (number * each for number in nearest)

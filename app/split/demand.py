@@ -55,7 +55,8 @@ class ShareLimit(Strict):
 
 
 class WorkloadClass(Strict):
-    """Traffic for one model. prompt_tokens and generated_tokens: means per request.
+    """Traffic for one model. requests_per_s: to be carried, so of a rate that varies that of the busiest hour.
+    prompt_tokens and generated_tokens: means per request.
 
     fleets, zones: the only ones it may use, None for any. deferrable: it may wait for a better hour of a plan.
     """
@@ -108,11 +109,12 @@ class Running(Strict):
 class FleetOffer(Strict):
     """GPUs on offer. g_per_kwh wins over zone; without either the fleet's grams are unknown, not 0.
 
-    usd_per_gpu_hour: None is for the caller to look up. usd_per_kwh: electricity that its owner pays on top, per
-    kWh of the GPUs' energy x pue. price_source, g_source: where the price and g_per_kwh are from. availability: of the
-    time that a replica on order is there (spot): it carries, costs, draws and embodies that part. spare_replicas: that
-    a pool in use has beyond those that carry its load. embodied_g_per_gpu_hour: of making the GPU; policy sunk counts
-    it as 0. today: what runs now, against which switching is counted.
+    usd_per_gpu_hour, embodied_g_per_gpu_hour: None is for the caller to look up. usd_per_kwh: electricity that its
+    owner pays on top, per kWh of the GPUs' energy x pue. price_source, g_source, embodied_source: where the price,
+    g_per_kwh and embodied grams are from. availability: of the time that a replica on order is there (spot): it
+    carries, costs, draws and embodies that part. spare_replicas: that a pool in use has beyond those that carry its
+    load. embodied_g_per_gpu_hour: of making the GPU; policy sunk counts it as 0. today: what runs now, against which
+    switching is counted.
     """
 
     name: Name
@@ -130,6 +132,7 @@ class FleetOffer(Strict):
     spare_replicas: Annotated[Whole, Field(ge=0, le=1000)] = 0
     embodied_g_per_gpu_hour: Annotated[Number, Field(ge=0, le=1e6)] | None = None
     embodied_policy: Literal["full", "sunk"] = "full"
+    embodied_source: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
     marginal_g_per_kwh: GramsPerKwh | None = None
     today: tuple[Running, ...] = ()
     g_source: Annotated[str, Field(min_length=1, max_length=2000)] | None = None

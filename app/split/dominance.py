@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from app.split.demand import WorkloadClass
 from app.split.options import Option
 
+_Shape = tuple[str, str, int, bool]
+
 
 def without_dominated(
     classes: Sequence[WorkloadClass], options: Sequence[Option], fitting: Mapping[str, Sequence[int]]
@@ -22,28 +24,41 @@ def without_dominated(
     for one in classes:
         for index in fitting[one.name]:
             loads.setdefault(index, {})[one.name] = options[index].load_of(one)
+    known = {index: _Demands(options[index], of_classes) for index, of_classes in loads.items()}
+    kept: dict[_Shape, list[_Demands]] = {}
+    needed = set[int]()
+    # What beats an option comes before it, and what beats a beaten one beats that, too: the kept ones are enough.
+    for index in sorted(known, key=lambda index: (*known[index].order, index)):
+        mine = known[index]
+        rivals = kept.setdefault(mine.shape, [])
+        if not any(rival.beats(mine) for rival in rivals):
+            rivals.append(mine)
+            needed.add(index)
+    return {name: [index for index in indices if index in needed] for name, indices in fitting.items()}
 
-    def beats(one: int, other: int) -> bool:
-        if _shape(options[one]) != _shape(options[other]) or not loads[one].keys() >= loads[other].keys():
-            return False
-        gains = list(_gains(options[one], options[other], loads[one], loads[other]))
-        like = loads[one].keys() == loads[other].keys() and not any(gains)
-        return all(gain >= 0 for gain in gains) and (not like or one < other)
 
-    kept = {index for index in loads if not any(beats(other, index) for other in loads if other != index)}
-    return {name: [index for index in indices if index in kept] for name, indices in fitting.items()}
+class _Demands:
+    """What an option takes: idle W, and for each class that may use it replicas and W above idle. Less is better.
+
+    order: none that is beaten comes before one that beats it, but for its like.
+    """
+
+    def __init__(self, option: Option, loads: Mapping[str, float]) -> None:
+        self.shape = _shape(option)
+        self._idle_w = option.point.idle_w or 0.0
+        self._by_class = {name: (load, load * option.load_w) for name, load in loads.items()}
+        self.order = (-len(loads), self._idle_w, tuple(self._by_class.values()))
+
+    def beats(self, other: _Demands) -> bool:
+        """In every respect no worse; of two alike both do."""
+        mine = self._by_class
+        return self._idle_w <= other._idle_w and all(
+            name in mine and mine[name][0] <= load and mine[name][1] <= load_w
+            for name, (load, load_w) in other._by_class.items()
+        )
 
 
-def _shape(option: Option) -> tuple[str, str, int, bool]:
+def _shape(option: Option) -> _Shape:
     """Unknown power is comparable with unknown power only."""
     point = option.point
     return option.fleet.name, point.model, point.gpus, point.power_w(1.0) is None
-
-
-def _gains(a: Option, b: Option, loads_a: Mapping[str, float], loads_b: Mapping[str, float]) -> list[float]:
-    """In what a is better than b, > 0, or worse, < 0."""
-    idle = (b.point.idle_w or 0.0) - (a.point.idle_w or 0.0)
-    gains = [idle]
-    for name, load in loads_b.items():
-        gains += [load - loads_a[name], load * b.load_w - loads_a[name] * a.load_w]
-    return gains

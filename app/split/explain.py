@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from app import units
 from app.split.answer import SplitAnswer
 from app.split.demand import Demand, ShareLimit, WorkloadClass
 from app.split.options import Admission, Exclusion
-from app.split.program import usd_per_gram
+from app.split.weights import hour_of_load, hour_of_replica
 
 _NEARLY = 1e-6
 
@@ -101,13 +102,16 @@ def _nearest_miss(admission: Admission, one: WorkloadClass, fleet_name: str) -> 
 
 
 def _cheapest_by_fleet(demand: Demand, admission: Admission, one: WorkloadClass) -> dict[str, tuple[float, float]]:
-    """Per fleet the least $/Mtok of its options for a class: (with the carbon price, rent alone)."""
+    """Per fleet the least $/Mtok of its filled options for a class: (with the carbon price, without), as the program
+    counts them.
+    """
     best: dict[str, tuple[float, float]] = {}
     for index in admission.admissible[one.name]:
         option = admission.options[index]
-        full = demand.solve.max_utilisation
-        rent = option.usd_per_mtok(full)
-        total = rent + usd_per_gram(demand) * (option.g_per_mtok(full) or 0.0)
+        filled = option.usable_replicas(demand.solve.max_utilisation)
+        parts = (hour_of_replica(demand.solve, option), hour_of_load(demand.solve, option, filled))
+        mtok = units.mtok(units.per_hour(filled * option.point.tokens_per_s_for(one)))
+        rent, total = sum(it.usd for it in parts) / mtok, sum(it.cost(demand.solve) for it in parts) / mtok
         best[option.fleet.name] = min(best.get(option.fleet.name, (total, rent)), (total, rent))
     return best
 

@@ -60,8 +60,8 @@ class Fleet:
     def embodied_label(self) -> str:
         if self.offer.embodied_policy == "sunk":
             return "0, made already (sunk)"
-        each = self.offer.embodied_g_per_gpu_hour
-        return "not given: no price or cap counts it" if each is None else f"{each:g} g per GPU-hour (user)"
+        each, source = self.offer.embodied_g_per_gpu_hour, self.offer.embodied_source or "user"
+        return "not known: no price or cap counts it" if each is None else f"{each:g} g per GPU-hour ({source})"
 
 
 @dataclass(frozen=True)
@@ -112,16 +112,6 @@ class Option:
 
     def usable_tokens_per_s(self, max_utilisation: float) -> float:
         return self.usable_replicas(max_utilisation) * self.point.tokens_per_s
-
-    def usd_per_mtok(self, max_utilisation: float) -> float:
-        """$/Mtok of a replica loaded to `max_utilisation`: what the option costs when it is well filled."""
-        hourly = self.usd_per_replica_hour + self.fleet.electricity_usd_per_h(self.power_w(max_utilisation))
-        return hourly / units.mtok(units.per_hour(self.usable_tokens_per_s(max_utilisation)))
-
-    def g_per_mtok(self, max_utilisation: float) -> float | None:
-        """g/Mtok of a replica loaded to `max_utilisation`; None when power or intensity is unknown."""
-        grams = self.fleet.g_per_h(self.power_w(max_utilisation))
-        return None if grams is None else grams / units.mtok(units.per_hour(self.usable_tokens_per_s(max_utilisation)))
 
 
 @dataclass(frozen=True)

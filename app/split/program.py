@@ -38,10 +38,6 @@ class SplitProgram:
     weights: Weights
 
 
-def usd_per_gram(demand: Demand) -> float:
-    return demand.solve.usd_per_gram
-
-
 def build_programs(demand: Demand, admission: Admission) -> tuple[SplitProgram, SplitProgram]:
     """The program of the classes that have load, over the options that no other one makes superfluous; and the same
     with like classes merged: as many replicas of each option cost as little in either.

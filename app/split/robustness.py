@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.errors import DemandError
 from app.split.answer import SplitAnswer
 from app.split.case import Case
 from app.split.demand import Demand
-from app.split.inputs import Input, inputs
+from app.split.inputs import Input
 from app.split.options import Option
 
 LEAST_SHARE = 0.01
@@ -91,14 +91,13 @@ def exact_answer(demand: Demand, options: Sequence[Option]) -> SplitAnswer:
     return Case.of(demand, options).with_solve(gap=0.0).answer()
 
 
-def robustness(demand: Demand, options: Sequence[Option], names: Collection[str] | None = None) -> Iterator[InputRange]:
-    """A range for each input (or those named), one by one as they are found; none where nothing is feasible."""
-    base = exact_answer(demand, options)
-    if signature(base) is None:
-        return
-    for one in inputs(demand, options):
-        if names is None or one.name in names:
-            yield _Search(one, base).range()
+def robustness(base: SplitAnswer, moved: Iterable[Input]) -> Iterator[InputRange]:
+    """A range for each input, one by one as they are found; none where nothing is feasible.
+
+    base: the exact answer of the demand that the inputs are of.
+    """
+    if signature(base) is not None:
+        yield from (_Search(one, base).range() for one in moved)
 
 
 class _Search:

@@ -28,23 +28,48 @@ class Weights:
         )
 
 
+@dataclass(frozen=True)
+class Hour:
+    """W, $/h and g/h of one thing, as in Weights."""
+
+    watts: float
+    usd: float
+    grams: float
+
+    def cost(self, solve: SolveOptions) -> float:
+        return self.usd + solve.usd_per_gram * self.grams
+
+
+def hour_of_replica(solve: SolveOptions, option: Option) -> Hour:
+    """A replica on order, without load."""
+    idle = _hour(solve, option, option.power_w(0.0))
+    rent, embodied = option.usd_per_replica_hour, option.embodied_g_per_replica_hour or 0.0
+    return Hour(idle.watts, rent + idle.usd, idle.grams + embodied)
+
+
+def hour_of_load(solve: SolveOptions, option: Option, load: float = 1.0) -> Hour:
+    """What a load, in filled replicas, adds to replicas that are there."""
+    return _hour(solve, option, option.load_w * load)
+
+
+def _hour(solve: SolveOptions, option: Option, power_w: float | None) -> Hour:
+    fleet = option.fleet
+    return Hour(
+        power_w or 0.0, fleet.electricity_usd_per_h(power_w), fleet.g_per_h(power_w, solve.carbon_signal) or 0.0
+    )
+
+
 def weigh(demand: Demand, columns: Columns) -> Weights:
-    watts, usd, grams, switched = ([0.0] * columns.count for _ in range(4))
-    for column, _, option in columns.replicas():
-        idle_w = option.power_w(0.0)
-        watts[column] = idle_w or 0.0
-        usd[column] = option.usd_per_replica_hour + option.fleet.electricity_usd_per_h(idle_w)
-        grams[column] = _grams(demand, option, idle_w) + (option.embodied_g_per_replica_hour or 0.0)
+    hours = {column: hour_of_replica(demand.solve, option) for column, _, option in columns.replicas()}
     for column, one, index in columns.shares():
         option = columns.options[index]
-        load_w = option.load_w * option.load_of(one)
-        watts[column] = load_w
-        usd[column] = option.fleet.electricity_usd_per_h(load_w)
-        grams[column] = _grams(demand, option, load_w)
-    for column, _ in columns.switches():
-        switched[column] = 1.0
-    return Weights(tuple(watts), tuple(usd), tuple(grams), tuple(switched))
-
-
-def _grams(demand: Demand, option: Option, power_w: float | None) -> float:
-    return option.fleet.g_per_h(power_w, demand.solve.carbon_signal) or 0.0
+        hours[column] = hour_of_load(demand.solve, option, option.load_of(one))
+    nothing = Hour(0.0, 0.0, 0.0)
+    each = [hours.get(column, nothing) for column in range(columns.count)]
+    switched = {column for column, _ in columns.switches()}
+    return Weights(
+        watts=tuple(hour.watts for hour in each),
+        usd=tuple(hour.usd for hour in each),
+        grams=tuple(hour.grams for hour in each),
+        switched=tuple(float(column in switched) for column in range(columns.count)),
+    )

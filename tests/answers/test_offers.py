@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.answers.offers import at_prices_in_force, prices_as_json, with_all_prices
+from app.answers.offers import at_prices_in_force, prices_as_json, with_all_prices, with_embodied
+from app.config import Config
 from app.errors import DemandError
 from app.facts.book import FactBook
 from app.facts.fact import Fact
@@ -97,3 +98,26 @@ def test_a_price_that_a_what_if_changed_says_so() -> None:
     start = at_prices_in_force(demand(), FactBook([fact("price", "h100", rented(3.0))]), PriceSettings(), NOW)
     assert prices_as_json(what_if(start, {"usd.h100": 1.0}))["h100"] == price(1.0, "what-if")
     assert prices_as_json(what_if(start, {"usd.h100": "3"}))["h100"] == price(3.0, "test, fleet h100")
+
+
+def embodied(*facts: Fact, **fleet: Any) -> tuple[float | None, str, str | None]:
+    """Grams of a GPU-hour, the policy, and where they are from."""
+    (offer,) = with_embodied(demand(**fleet), FactBook(facts), Config(), NOW).fleets
+    return offer.embodied_g_per_gpu_hour, offer.embodied_policy, offer.embodied_source
+
+
+def test_embodied_grams_that_a_demand_leaves_out_are_those_in_force() -> None:
+    # 566.7 kg over 4 years of 8,760 h: 16.17 g; 350.4 kg: 10 g
+    grams, policy, source = embodied()
+    assert (grams, policy) == (pytest.approx(566.7 / 35.04, rel=1e-9), "full")
+    assert source is not None and source.startswith("boavizta 566.7 kg a GPU")
+    kg = {"kg_low": 350.4, "kg_per_gpu": 350.4, "kg_high": 350.4, "method": "user"}
+    assert embodied(fact("embodied", "h100", kg))[0] == pytest.approx(10.0)
+    assert embodied(fact("embodied", "h100", {"policy": "sunk"}))[:2] == (0.0, "sunk")
+
+
+def test_embodied_grams_that_a_demand_says_stand() -> None:
+    own = fact("embodied", "h100", {"policy": "sunk"})
+    assert embodied(own, embodied_g_per_gpu_hour=3.0) == (3.0, "full", None)
+    assert embodied(embodied_policy="sunk") == (None, "sunk", None)
+    assert embodied(gpu="a card of nobody") == (None, "full", None)

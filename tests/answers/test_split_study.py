@@ -25,7 +25,7 @@ def test_the_front_starts_at_the_recommendation_and_opens_every_split(backend: L
     # $8.50 for the mix; all h100s at $16, the fewest grams
     assert (points[0]["usd_per_hour"], points[-1]["usd_per_hour"]) == (8.5, 16.0)
     assert (points[0]["kind"], points[-1]["kind"]) == ("cheapest", "greenest")
-    assert points[0]["g_per_hour"] == pytest.approx(recommended["g_per_hour"])
+    assert points[0]["g_per_hour"] == pytest.approx(recommended["g_per_hour"] + recommended["embodied_g_per_hour"])
     assert [number for number, point in enumerate(points) if point["is_knee"]] == [front["knee"]]
     assert {pool["fleet"] for pool in points[-1]["split"]["replicas"]} == {"h100"}
     for point in points:

@@ -1,4 +1,4 @@
-"""Break-even between two fleets, by hand."""
+"""Break-even between two fleets, by hand and on random demands."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from app.split.break_even import BreakEven, break_evens
+from app.split.break_even import BreakEven, alone, break_evens
+from app.split.demand import Demand
+from app.split.options import Option, admit
 
 from .builders import a_class, a_demand, a_fleet, a_run, a_slo, an_option, ttft
+from .small_instances import draw
 
 
 def between(rate: float, *, first: dict[str, Any], second: dict[str, Any], big: float = 1.0, **solve: Any) -> BreakEven:
@@ -127,3 +130,41 @@ def test_a_fleet_that_runs_out_of_gpus_is_overtaken_there() -> None:
     # small has 5 GPUs: 20 req/s
     found = between(10.0, first={"max_gpus": 5}, second={"usd_per_gpu_hour": 2.0})
     assert (found.cheaper.option.fleet.name, found.load.high) == ("small", pytest.approx(20.0))
+
+
+def usd_alone(demand: Demand, options: list[Option], class_name: str, fleet: str, rate: float) -> float:
+    """The least $/h of a fleet that carries the class alone at this rate, option by option."""
+    admission = admit(demand, options)
+    one = next(one for one in demand.classes if one.name == class_name)
+    mine = [admission.options[index] for index in admission.admissible[class_name]]
+    found = [
+        alone(demand.solve, option, rate / one.requests_per_s * option.load_of(one))
+        for option in mine
+        if option.fleet.name == fleet
+    ]
+    return min((it.usd_per_hour for it in found if it is not None), default=float("inf"))
+
+
+def test_the_order_of_two_fleets_holds_up_to_the_load_and_turns_just_beyond_it() -> None:
+    turns = 0
+    for seed in range(30):
+        demand, options = draw(seed, carbon_usd_per_t=[0.0, 300.0][seed % 2])
+        for found in break_evens(demand, options):
+            now = next(one.requests_per_s for one in demand.classes if one.name == found.class_name)
+            cheaper, dearer = found.cheaper.option.fleet.name, found.dearer.option.fleet.name
+
+            def ahead(
+                rate: float, names: tuple[str, str] = (cheaper, dearer), label: str = found.class_name,
+                demand: Demand = demand, options: list[Option] = options,
+            ) -> bool:  # fmt: skip
+                first, second = (usd_alone(demand, options, label, name, rate) for name in names)
+                return first <= second + 1e-6
+
+            for end, beyond in ((found.load.low, 1 - 1e-6), (found.load.high, 1 + 1e-6)):
+                turns += end is not None
+                until = now * (0.1 if beyond < 1 else 10.0) if end is None else end
+                # as far as 1e-6 before the end: there a replica more or fewer is needed
+                near = until / beyond
+                assert all(ahead(now + part * (near - now)) for part in (0.0, 0.21, 0.47, 0.73, 0.96, 1.0))
+                assert end is None or not ahead(end * beyond)
+    assert turns > 20

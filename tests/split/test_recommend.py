@@ -191,6 +191,18 @@ def test_the_reason_names_the_carbon_price_when_it_decides_against_the_cheaper_f
     assert "carbon" in text.lower()
 
 
+def test_the_carbon_in_the_reason_is_what_is_priced() -> None:
+    # filled, each replica makes 800 tokens/s = 2.88 Mtok/h for $1 (dear $2). At $1,000/t: green 500 W x 200 g/kWh
+    # (marginal) + 44 g embodied = $0.144, $0.050/Mtok; dear 500 W x 400 g/kWh = $0.200, $0.069/Mtok
+    green = a_fleet("green", g_per_kwh=0.0, marginal_g_per_kwh=200.0, embodied_g_per_gpu_hour=44.0)
+    dear = a_fleet("dear", usd_per_gpu_hour=2.0, g_per_kwh=0.0, marginal_g_per_kwh=400.0)
+    text = reasons_of(
+        [a_class(requests_per_s=4.0)], [green, dear], [an_option(green, a_run()), an_option(dear, a_run())],
+        carbon_usd_per_t=1000.0, carbon_signal="marginal",
+    )["chat"]  # fmt: skip
+    assert "green $0.347 + $0.050 carbon/Mtok, dear $0.694 + $0.069 carbon/Mtok" in text
+
+
 def test_a_share_short_of_all_is_not_called_100_percent() -> None:
     # the one cheap GPU carries 800 of 801 tokens/s: 99.9%
     fleets, options = two_fleets(max_gpus=1)

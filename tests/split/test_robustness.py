@@ -9,7 +9,7 @@ import pytest
 from app.split.demand import Demand
 from app.split.inputs import FACTOR, inputs
 from app.split.options import Option
-from app.split.robustness import PRECISION, InputRange, robustness, signature
+from app.split.robustness import PRECISION, InputRange, exact_answer, robustness, signature
 
 from .builders import a_class, a_demand, a_fleet, a_run, a_slo, an_option, ttft
 from .small_instances import draw
@@ -26,7 +26,8 @@ def two_fleets(**solve: float) -> tuple[Demand, list[Option]]:
 
 
 def ranges(demand: Demand, options: Sequence[Option], names: Sequence[str] | None = None) -> dict[str, InputRange]:
-    return {found.input.name: found for found in robustness(demand, options, names)}
+    moved = [one for one in inputs(demand, options) if names is None or one.name in names]
+    return {found.input.name: found for found in robustness(exact_answer(demand, options), moved)}
 
 
 def test_every_input_has_a_range_in_the_order_of_the_demand() -> None:
