@@ -8,6 +8,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal
 
 LatencyMetric = Literal["ttft", "tpot", "itl", "e2e"]
@@ -85,7 +86,7 @@ class BenchmarkRun:
             if not holds:
                 raise ValueError(f"`{name}` cannot be {getattr(self, name)!r}")
 
-    @property
+    @cached_property
     def run_id(self) -> str:
         """16 hex digits over the measured facts, without the source: the same run read from two files is one run."""
         facts = asdict(self)
