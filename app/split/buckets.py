@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from app.errors import DemandError
+from app.split.counts import TooManyCounts, cheapest_counts
 from app.split.demand import MOST_REPLICAS, Name, NonNegative
 from app.split.mixed import Column, Program, Row
-from app.split.solve import Optimum, optimum
+from app.split.solve import COST_SLACK, Optimum, optimum, optimum_of_counts
 from app.validation import Number, Strict, Usd, Whole, describe
 
 
@@ -79,8 +81,23 @@ def solve_buckets(problem: BucketProblem) -> BucketAnswer:
     pairs = [(gpu, size) for gpu in range(len(problem.gpus)) for size in _served(problem, problem.gpus[gpu])]
     if {size for _, size in pairs} < {size for size, rate in enumerate(problem.requests_per_s) if rate > 0}:
         return BucketAnswer({}, {}, None, None, None)
-    best = optimum(_program(problem, pairs), problem.gap)
+    best = _best(problem, pairs)
     return BucketAnswer({}, {}, None, None, None) if best is None else _answer(problem, pairs, best)
+
+
+def _best(problem: BucketProblem, pairs: list[tuple[int, int]]) -> Optimum | None:
+    """By whole counts, exactly; within the gap by a tree over the shares where those are too many."""
+    program = _program(problem, pairs)
+    sizes = {size: place for place, size in enumerate(sorted({size for _, size in pairs}))}
+    loads = np.full((len(problem.gpus), len(sizes)), math.inf)
+    for gpu, size in pairs:
+        loads[gpu, sizes[size]] = problem.load(problem.gpus[gpu], size)
+    limits = [int(column.high) for column in program.columns[: program.replicas]]
+    try:
+        counts = cheapest_counts(loads, program.costs[: program.replicas], limits, program.ranks, COST_SLACK)
+    except TooManyCounts:
+        return optimum(program, problem.gap)
+    return None if counts is None else optimum_of_counts(program, counts)
 
 
 def _served(problem: BucketProblem, gpu: MatrixGpu) -> Iterator[int]:

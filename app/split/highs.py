@@ -74,6 +74,10 @@ class Instance:
     def limit_column(self, index: int, low: float, high: float) -> None:
         self._highs.changeColBounds(index, low, high)
 
+    def row_prices(self) -> np.ndarray:
+        """Of a linear program that was solved: by how much its least costs rise with each row's bound, per unit."""
+        return np.array(self._highs.getSolution().row_dual)
+
     def solve(
         self,
         costs: Sequence[float],

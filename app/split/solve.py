@@ -5,6 +5,8 @@ Ties are broken in this order: least cost, fewest replicas, fleet name, least po
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +21,7 @@ from app.split.program import build_programs
 
 # A tie is searched over this many nodes and no longer: a count, unlike a time, gives every machine the same answer.
 TIE_NODES = 500
-_COST_SLACK = 1e-9
+COST_SLACK = 1e-9
 _PROVEN = 1e-7
 
 
@@ -85,6 +87,16 @@ def optimum(program: Program, gap: float, counting: Program | None = None) -> Op
     least = float(np.dot(small.costs, values))
     proven = least - dual <= _PROVEN * max(1.0, abs(least))
     whole = _fewest_replicas(small if proven else _within(small, values), least, values)
+    return _settled_optimum(program, least, whole, dual)
+
+
+def optimum_of_counts(program: Program, counts: Sequence[int]) -> Optimum:
+    """The least cost of a program without constant whose whole columns are known, ties settled."""
+    least = math.fsum(cost * count for cost, count in zip(program.costs, counts, strict=False))
+    return _settled_optimum(program, least, counts, least)
+
+
+def _settled_optimum(program: Program, least: float, whole: Sequence[int], dual: float) -> Optimum:
     values = _settled(program, least, dict(zip(program.whole, whole, strict=True)))
     objective, bound = program.cost(values), dual + program.constant
     return Optimum(
@@ -99,7 +111,7 @@ def _ceiling(program: Program, least: float) -> list[Row]:
     """No more than the least cost, scaled by it."""
     scale = max(1.0, abs(least))
     terms = tuple((column, cost / scale) for column, cost in enumerate(program.costs) if cost)
-    return [Row("other", ("least",), terms, high=least / scale + _COST_SLACK)] if terms else []
+    return [Row("other", ("least",), terms, high=least / scale + COST_SLACK)] if terms else []
 
 
 def _within(program: Program, values: np.ndarray) -> Program:
