@@ -37,7 +37,7 @@ class LoadCurve:
 
     def as_json(self) -> dict[str, Any]:
         how = f"tokens of {self.hours} hours of the last {LOOKED_AT.days} days" if self.factors else "flat"
-        lacks = f"the model was seen in {self.hours} hours of the last {LOOKED_AT.days} days, {LEAST_HOURS} are needed"
+        lacks = f"the model was seen in {self.hours} h of the last {LOOKED_AT.days} days, {LEAST_HOURS} h are needed"
         return {"source": how, "reason": None if self.factors else lacks, "hours": self.hours}
 
 

@@ -122,6 +122,7 @@ def _totals(course: Course) -> dict[str, Any]:
     tokens = sum(units.per_hour(hour.answer.tokens_per_s) for hour in course.hours)
     return {
         "usd": course.usd,
+        "usd_per_mtok": course.usd / units.mtok(tokens) if tokens else None,
         "switch_usd": course.switch_usd,
         "objective_usd": course.objective_usd,
         "g": course.g,

@@ -17,7 +17,7 @@ import numpy as np
 
 from app.split.columns import Group, groups_of, lay_out
 from app.split.demand import Demand, WorkloadClass
-from app.split.mixed import Column, Row
+from app.split.mixed import Column, Program, Row
 from app.split.program import SplitProgram, loaded_classes, needed_options, program_of
 from app.split.timeline import Timeline
 
@@ -27,7 +27,9 @@ _OF_A_CLASS = ("served", "share_min", "share_max")
 
 @dataclass(frozen=True)
 class Horizon:
-    """The columns of the hours one after the other, then those that join them. first: of each hour its first column."""
+    """The columns of the hours one after the other, then those that join them. first: of each hour its first column.
+    tidy: weights by which ties are settled once the whole columns are chosen.
+    """
 
     hours: tuple[SplitProgram, ...]
     first: tuple[int, ...]
@@ -35,7 +37,13 @@ class Horizon:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     costs: tuple[float, ...]
+    tidy: tuple[float, ...]
     constant: float
+
+    @property
+    def program(self) -> Program:
+        """Without the replicas of its own, as their ties are not settled."""
+        return Program(self.columns, self.rows, self.costs, 0, (), self.tidy, self.constant)
 
     def whole_of(self, replicas: Mapping[int, int]) -> dict[int, float]:
         """The whole columns where every hour has so many replicas of each option index."""
@@ -90,9 +98,11 @@ def build_horizon(timeline: Timeline, min_up_hours: int) -> Horizon:
         if one.deferrable:
             _defer(join, timeline, one, hours, first)
     own = [cost for number, hour in enumerate(hours) for cost in _costs(demand, hour, number, count)]
+    tidy = [weight for hour in hours for weight in hour.program.tidy]
+    joint = [0.0] * (len(join.columns) - len(own))
     return Horizon(
         hours, first[:-1], groups, tuple(join.columns), tuple(join.rows),
-        (*own, *[0.0] * (len(join.columns) - len(own))),
+        (*own, *joint), (*tidy, *joint),
         switch_usd(demand, 0, count) * hours[0].columns.stopped,
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ from app.split.options import Option
 from app.split.program import loaded_classes
 from app.split.recommend import TOO_TIGHT, best_split
 from app.split.rolling import rolled, rounded_up
-from app.split.solve import Solution, solve
+from app.split.solve import Solution, settled, solve
 from app.split.timeline import PlanHour, Timeline
 
 LATE = "No plan serves what may wait by the end of its last hour, within the limits."
@@ -143,10 +143,10 @@ def _solved(
     if found is None:
         return None
     whole = {n: float(round(found[0][n])) for n, column in enumerate(horizon.columns) if column.whole}
-    settled = _settled(horizon, whole)
-    if settled is None:
+    least = _settled(horizon, whole)
+    if least is None:
         raise SolverError("HiGHS lost a feasible plan while settling its shares; please report this demand")
-    return settled, found[1]
+    return settled(horizon.program, float(np.dot(horizon.costs, least)), whole), found[1]
 
 
 def _settled(horizon: Horizon, whole: Mapping[int, float]) -> np.ndarray | None:

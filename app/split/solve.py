@@ -6,7 +6,7 @@ Ties are broken in this order: least cost, fewest replicas, fleet name, least po
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -97,7 +97,7 @@ def optimum_of_counts(program: Program, counts: Sequence[int]) -> Optimum:
 
 
 def _settled_optimum(program: Program, least: float, whole: Sequence[int], dual: float) -> Optimum:
-    values = _settled(program, least, dict(zip(program.whole, whole, strict=True)))
+    values = settled(program, least, dict(zip(program.whole, whole, strict=True)))
     objective, bound = program.cost(values), dual + program.constant
     return Optimum(
         values=values,
@@ -140,7 +140,7 @@ def _fewest_replicas(program: Program, least: float, values: np.ndarray) -> list
     return [round(best[column]) for column in program.whole]
 
 
-def _settled(program: Program, least: float, whole: dict[int, int]) -> np.ndarray:
+def settled(program: Program, least: float, whole: Mapping[int, float]) -> np.ndarray:
     """With the whole columns fixed: the others of least `tidy` weight that cost no more than `least`."""
     found = Instance(program.columns, [*program.rows, *_ceiling(program, least)], whole).solve(program.tidy, gap=0.0)
     if found is None:  # the ceiling, met to the solver's tolerance, can be missed by rounding: the least cost then

@@ -61,6 +61,17 @@ def test_work_moves_to_the_hour_that_is_forecast_to_be_clean(store: Store) -> No
     assert answer["saving"]["g"] == pytest.approx(170)
     assert answer["hours"][1]["deferred_tokens"] == {"batch": pytest.approx(2 * 200 * 3600)}
     assert answer["totals"]["tokens"] == pytest.approx(4 * 200 * 3600)
+    assert answer["totals"]["usd_per_mtok"] == 0.0
+
+
+def test_dollars_per_million_tokens_are_those_of_all_hours(store: Store) -> None:
+    """A replica at $2.50/h in each of 3 hours; 200 tokens/s are 2.16 million in them."""
+    fleet = a_fleet(usd_per_gpu_hour=2.5)
+    demand = a_demand([a_class("batch")], [fleet])
+    answer = plain(split_plan(store, CONFIG, demand, [an_option(fleet, a_run())], NOW, hours=3))
+    assert answer["totals"]["usd"] == pytest.approx(7.5)
+    assert answer["totals"]["usd_per_mtok"] == pytest.approx(7.5 / 2.16)
+    assert answer["static"]["totals"]["usd_per_mtok"] == pytest.approx(7.5 / 2.16)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +118,7 @@ def test_without_a_day_of_tokens_the_load_is_flat(store: Store) -> None:
     with moment(store) as reader:
         curve = load_curves(reader, [MODEL], at(T0 + 3 * HOUR))[MODEL]
     assert (curve.at(NOW), curve.as_json()["source"]) == (1.0, "flat")
-    assert curve.as_json()["reason"] == "the model was seen in 1 hours of the last 28 days, 24 are needed"
+    assert curve.as_json()["reason"] == "the model was seen in 1 h of the last 28 days, 24 h are needed"
 
 
 def test_an_infeasible_plan_has_a_reason_and_no_hours(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -260,6 +261,10 @@ def test_json_has_everything_that_was_asked_for(capsys: Capture, measured: Measu
     [
         (("--live", "--demand", EXAMPLE), "--demand and --live: only one of them is accepted"),
         (("--front", "--export", "litellm"), "--front and --export: only one of them is accepted"),
+        (("--plan", 24, "--export", "litellm"), "--plan and --export: only one of them is accepted"),
+        (("--plan", 0), "--plan: given 0; accepted: 1 to 168 hours"),
+        (("--plan", 169), "--plan: given 169; accepted: 1 to 168 hours"),
+        (("--plan", "day"), "'day' is not a valid"),
         (("--export", "nginx"), "'nginx' is not one of"),
     ],
 )
@@ -278,3 +283,36 @@ def test_there_is_nothing_to_export_where_no_mix_carries_the_demand(
     outcome = wattmix(capsys, "split", "--db", study_db, "--demand", "d.toml", "--export", "litellm")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith("error: no mix carries this demand, so there are no weights: ")
+
+
+def test_a_plan_is_shown_hour_by_hour(capsys: Capture, study_db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    outcome = wattmix(capsys, "split", "--db", study_db, "--plan", 3)
+    assert outcome.code == 0
+    # $8.50/h, as nothing is known of the load
+    assert "$25.50 in 3 hours" in outcome.out
+    assert "±0.00 USD (±0.0%) and ±0 gCO2e against the replicas of the busiest hour held in all hours." in outcome.out
+    hours = [line for line in outcome.out.splitlines() if re.match("│ [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:00Z", line)]
+    assert [[cell.strip() for cell in hour.split("│")[2:6]] for hour in hours] == [
+        ["1", "13", started, "0"] for started in ("14", "0", "0")
+    ]
+    assert "Load of chat: the same in every hour, as the model was seen in 0 h of the last 28 days" in outcome.out
+
+
+def test_a_plan_as_json_is_the_backend_s(capsys: Capture, study_db: Path) -> None:
+    told = json.loads(wattmix(capsys, "split", "--db", study_db, "--plan", 2, "--format", "json").out)
+    plan = told.pop("plan")
+    store = Store.open(study_db)
+    backend = LocalBackend(store, Config())
+    expected = json.loads(json.dumps(backend.split_plan(hours=2)))
+    store.close()
+    assert {**plan, "hours": None} == {**expected, "hours": None}
+    assert [hour["split"] for hour in plan["hours"]] == [hour["split"] for hour in expected["hours"]]
+    assert told["status"] == "optimal"
+
+
+def test_no_plan_for_a_demand_that_none_carries(capsys: Capture, study_db: Path, tmp_path: Path) -> None:
+    (tmp_path / "d.toml").write_text(EXAMPLE.read_text(encoding="utf-8").replace("max_ms = 60", "max_ms = 0.5"))
+    outcome = wattmix(capsys, "split", "--db", study_db, "--demand", "d.toml", "--plan", 2)
+    assert outcome.code == 0
+    assert "No plan carries this demand. " in outcome.out

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from app.answers.split_plan import HOURS
 from app.backend.local import LocalBackend
 from app.split.demand import Demand
 
@@ -29,6 +30,10 @@ class CountingBackend(LocalBackend):
             for usd, grams, kind in kinds
         ]
         return {"against": against, "reason": None, "knee": 1, "points": points}
+
+    def split_plan(self, demand: Demand | None = None, *, hours: int = HOURS) -> dict[str, Any]:
+        self.asked[f"plan of {hours}"] += 1
+        return super().split_plan(demand, hours=hours)
 
     def split_shadow(self, demand: Demand | None = None) -> dict[str, Any]:
         self.asked["shadow"] += 1

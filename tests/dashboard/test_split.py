@@ -108,6 +108,40 @@ def test_only_an_open_section_is_computed_and_not_again_when_a_slider_moves(coun
     assert not app.warning
 
 
+def test_the_plan_is_the_backend_s_hour_by_hour(counting: CountingBackend) -> None:
+    app = in_section("Plan")
+    assert counting.asked == {"plan of 24": 1}
+    plan = counting.split_plan(counting.default_demand())
+    assert metric(app, "Cost of 24 hours") == (f"${plan['totals']['usd']:,.2f}", "±0% vs the busiest hour held")
+    assert metric(app, "From the proven least") == ("0.00%", "within what was asked")
+    rows = next(one for one in app.dataframe if "started" in one.value.columns).value
+    assert len(rows) == 24
+    # one H100 and thirteen pairs of 4090s in every hour, as nothing is known of the load
+    assert rows["h100: 1x H100 PCIe 80GB"].to_list() == [1] * 24
+    assert rows["rtx4090: 2x RTX 4090"].to_list() == [13] * 24
+    assert rows["started"].to_list() == [14, *[0] * 23]
+    told = words(app)
+    assert "Load of chat: the same in every hour, as the model was seen in 0 h of the last 28 days" in told
+    assert "Grid of h100: the yearly value in 24 of 24 hours." in told
+    assert "No class may wait" in told
+
+
+def test_more_hours_are_planned_at_once_and_a_slider_waits_for_a_button(counting: CountingBackend) -> None:
+    app = in_section("Plan")
+    app = next(one for one in app.button_group if one.key == "plan_hours").set_value(48).run()
+    assert not app.exception
+    assert counting.asked == {"plan of 24": 1, "plan of 48": 1}
+    assert metric(app, "Cost of 48 hours")
+    slider(app, "usd.h100").set_value(2.5).run()
+    assert counting.asked["plan of 48"] == 1
+
+
+def test_a_demand_that_no_plan_carries_says_why(counting: CountingBackend) -> None:
+    app = in_section("Plan", **{"slo.chat": "0.5"})
+    assert any("No plan carries this demand." in one.value for one in app.error)
+    assert "The demand's rates are those of the busiest hour of the week." in words(app)
+
+
 def test_a_point_of_the_front_opens_its_split(counting: CountingBackend) -> None:
     app = in_section("Cost and carbon")
     point = next(one for one in app.selectbox if one.key == "front_point")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -92,6 +93,28 @@ def test_a_scenario_is_saved_opened_compared_and_deleted(page: Page, hub_address
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_text("Deleted double batch.")).to_be_visible()
     assert api(hub_address, "/api/v1/split/scenarios") == {"scenarios": []}
+
+
+def test_the_plan_is_the_api_s(page: Page, hub_address: str, tmp_path: Path) -> None:
+    """At rates that are given; when the clock strikes between page and API, their hours are not the same."""
+    open_section(page, hub_address, "Plan", "&rps.chat=5&rps.batch=40")
+    expect(page.get_by_text("against the replicas of the busiest hour held in all hours")).to_be_visible(timeout=40_000)
+    page.wait_for_selector(".st-key-chart_plan .main-svg")
+    with page.expect_download() as download:
+        page.get_by_test_id("stDownloadButton").get_by_role("button", name="CSV").click()
+    assert download.value.suggested_filename == "wattmix-plan.csv"
+    download.value.save_as(tmp_path / "plan.csv")
+    rows = list(csv.DictReader((tmp_path / "plan.csv").open(encoding="utf-8")))
+    plan = api(hub_address, "/api/v1/split/plan?hours=24&rps.chat=5&rps.batch=40")
+    by_start = {f"{hour['start'][:19]}Z": hour["split"] for hour in plan["hours"]}
+    assert len(rows) == 24
+    assert metric(page, "Cost of 24 hours") == f"${sum(float(row['usd']) for row in rows):,.2f}"
+    alike = [row for row in rows if row["start_utc"] in by_start]
+    assert len(alike) >= 23
+    if len(alike) == 24:
+        assert sum(float(row["usd"]) for row in rows) == pytest.approx(plan["totals"]["usd"])
+        assert [float(row["usd"]) for row in rows] == [by_start[row["start_utc"]]["usd_per_hour"] for row in rows]
+    assert_no_error(page)
 
 
 @pytest.mark.parametrize("form", FORMATS)

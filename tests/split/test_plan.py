@@ -64,6 +64,22 @@ def test_one_hour_costs_what_its_split_costs(solve: dict[str, Any]) -> None:
     assert found.course.g == pytest.approx(split.g_per_hour)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_of_equally_cheap_shares_a_plan_takes_those_of_least_power(seed: int) -> None:
+    """One replica of each of two, of which one draws less: 1.75 of them, as a split fills them."""
+    watts = random.Random(seed).sample((300, 400, 500), 2)
+    fleets = [a_fleet("near", max_gpus=1), a_fleet("far", max_gpus=1)]
+    options = [an_option(one, a_run(), loaded_w=each) for one, each in zip(fleets, watts, strict=True)]
+    demand = a_demand([a_class("batch", requests_per_s=7.0)], fleets)
+    found, split = plan(demand, options, flat(3), gap=0.0), best_split(demand, options)
+    assert found.course is not None and found.static is not None
+    assert found.course.usd == pytest.approx(3 * (split.usd_per_hour or 0.0))
+    assert found.course.g == pytest.approx(3 * (split.g_per_hour or 0.0))
+    assert found.course.g == pytest.approx(found.static.g)
+    # 100 W idle each; a filled one and three quarters of the other, the more the dearer
+    assert split.power_w == pytest.approx(200 + (min(watts) - 100) + 0.75 * (max(watts) - 100))
+
+
 @pytest.mark.parametrize(
     ("loads", "min_up_hours", "expected"),
     [

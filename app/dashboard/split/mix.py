@@ -77,12 +77,16 @@ def draw_method(answer: dict[str, Any], at_start: Mapping[str, Measured]) -> Non
 
 
 def _against(answer: dict[str, Any], baseline: dict[str, Any], figure: str) -> dict[str, Any]:
+    return against(answer[figure], baseline[figure], "all enterprise")
+
+
+def against(value: float | None, other: float | None, whose: str) -> dict[str, Any]:
     """What stands below a card, e.g. "-47% vs all enterprise", coloured by its sign where it has one."""
-    if answer[figure] is None or not baseline[figure]:
+    if value is None or not other:
         return {}
-    change = signed(answer[figure] / baseline[figure] - 1, "+.0%")
+    change = signed(value / other - 1, "+.0%")
     look = {"delta_color": "off", "delta_arrow": "off"} if change.startswith("±") else {"delta_color": "inverse"}
-    return {"delta": f"{change} vs all enterprise", **look}
+    return {"delta": f"{change} vs {whose}", **look}
 
 
 def draw_mix(answer: dict[str, Any], demand: Demand, api_query: str) -> None:

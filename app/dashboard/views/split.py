@@ -14,6 +14,7 @@ from app.backend.local import LocalBackend
 from app.backend.served import served
 from app.dashboard.split.fronts import draw_cost_of_slo, draw_front
 from app.dashboard.split.mix import draw_figures, draw_infeasible, draw_method, draw_mix
+from app.dashboard.split.plan import draw_plan
 from app.dashboard.split.robustness import draw_robustness
 from app.dashboard.split.router import draw_router
 from app.dashboard.split.scenarios import draw_scenarios
@@ -61,6 +62,7 @@ def page() -> None:
         "Mix": lambda: draw_mix(answer, demand, urlencode(named | changes)),
         "Cost and carbon": lambda: draw_front(demand, answer),
         "Cost and SLO": lambda: draw_cost_of_slo(demand),
+        "Plan": lambda: draw_plan(demand),
         "Robustness": lambda: draw_robustness(demand),
         "Scenarios": lambda: draw_scenarios(demand, urlencode(named | values)),
         "Router": lambda: draw_router(demand, answer),
