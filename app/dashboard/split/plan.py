@@ -19,7 +19,7 @@ from app.split.demand import Demand
 from app.split.timeline import MOST_HOURS
 
 _CHOICES = (HOURS, 48, 72, MOST_HOURS)
-_HELD = "the busiest hour held"
+_HELD = "held replicas"
 _NAMES = {HOURS: "1 day", 48: "2 days", 72: "3 days", MOST_HOURS: "1 week"}
 
 
@@ -35,8 +35,7 @@ def draw_plan(demand: Demand) -> None:
         _draw_figures(plan)
         _draw_charts(plan)
         _draw_hours(plan)
-    for told in standing_on(plan):
-        st.caption(markdown(told))
+    st.caption(markdown(" ".join(standing_on(plan))))
 
 
 def _draw_figures(plan: dict[str, Any]) -> None:

@@ -92,7 +92,7 @@ def test_a_slow_answer_ends_in_time(http: Http, played: Player, reply: Reply) ->
     begun = time.monotonic()
     told = problem(http, ask(played))
     assert told.kind == "timed_out"
-    assert time.monotonic() - begun < 2.0  # bounds of 0.3 s and 0.5 s; the rest is room for a busy machine
+    assert time.monotonic() - begun < 6.0  # bounds of 1 s and 2 s; the rest is room for a busy machine
 
 
 def test_a_port_without_a_server_is_unreachable(http: Http, played: Player) -> None:

@@ -154,7 +154,7 @@ def test_a_kept_answer_stands_in_for_a_day_with_its_age_and_its_own_date(
         (Reply(b'{"data"', 200), "malformed", "not JSON"),
         (as_json({}, 404), "not_found", "may have moved its interface"),
         (as_json(gpu_types({"securePrice": 0, "communityPrice": 0, "lowestPrice": None})), "empty", "never free"),
-        (Reply(hang=True), "timed_out", "no answer within 0.3 s"),
+        (Reply(hang=True), "timed_out", "no answer within 1 s"),
         (Reply(b"{", cut=True), "unreachable", "cut before the answer was complete"),
     ],
 )  # fmt: skip
