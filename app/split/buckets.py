@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from app.errors import DemandError
-from app.split.counts import TooManyCounts, cheapest_counts
+from app.split.counts import NotByCounts, cheapest_counts
 from app.split.demand import MOST_REPLICAS, Name, NonNegative
 from app.split.mixed import Column, Program, Row
 from app.split.solve import COST_SLACK, Optimum, optimum, optimum_of_counts
@@ -95,7 +95,7 @@ def _best(problem: BucketProblem, pairs: list[tuple[int, int]]) -> Optimum | Non
     limits = [int(column.high) for column in program.columns[: program.replicas]]
     try:
         counts = cheapest_counts(loads, program.costs[: program.replicas], limits, program.ranks, COST_SLACK)
-    except TooManyCounts:
+    except NotByCounts:
         return optimum(program, problem.gap)
     return None if counts is None else optimum_of_counts(program, counts)
 

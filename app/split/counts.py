@@ -22,8 +22,8 @@ MOST_COUNTS = 200_000
 _FEASIBLE = 1e-9
 
 
-class TooManyCounts(Exception):
-    """Whole counts are so many that looking at each is no way to the answer."""
+class NotByCounts(Exception):
+    """Looking at whole counts is no way to the answer: they are too many, or a type is free."""
 
 
 def cheapest_counts(
@@ -33,17 +33,17 @@ def cheapest_counts(
 
     loads: GPU types x sizes, the GPUs that all of a size fill, inf where a type cannot serve it; each size is served by
     some type. limits: most GPUs of each type. slack: costs that differ by less, relative to the least one (absolute
-    below 1 $/h), are equal. Raises TooManyCounts, also where a type costs nothing: any number of it is as cheap.
+    below 1 $/h), are equal. Raises NotByCounts, also where a type costs nothing: any number of it is as cheap.
     """
     prices = np.asarray(usd_per_hour, dtype=float)
     if prices.min() <= 0:
-        raise TooManyCounts
+        raise NotByCounts
     most = np.minimum(np.ceil(np.where(np.isfinite(loads), loads, 0.0).sum(axis=1)), limits).astype(np.int64)
     carried = _Carried(loads)
     if not carried.by(most):
         return None
     low, width = _least(loads, prices), float(prices.min())
-    while True:
+    while low <= prices @ most + slack * max(1.0, low):
         high = low + width
         equal = slack * max(1.0, high)
         counts = _counts_between(prices, most, low - equal, high + 2 * equal)
@@ -51,6 +51,7 @@ def cheapest_counts(
         if len(cheapest):
             return _first_of_equals(carried, cheapest, prices, ranks, equal)
         low, width = high, 2 * width
+    raise NotByCounts  # all counts carry the load, and rounding has lost them
 
 
 def _least(loads: np.ndarray, prices: np.ndarray) -> float:
@@ -61,7 +62,7 @@ def _least(loads: np.ndarray, prices: np.ndarray) -> float:
 
 
 def _counts_between(prices: np.ndarray, most: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Rows of whole counts that cost from `low` to `high` $/h. Raises TooManyCounts."""
+    """Rows of whole counts that cost from `low` to `high` $/h. Raises NotByCounts."""
     dearest_first = np.argsort(-prices, kind="stable")
     counts, costs = np.zeros((1, len(prices)), dtype=np.int64), np.zeros(1)
     for place, gpu in enumerate(dearest_first):
@@ -71,7 +72,7 @@ def _counts_between(prices: np.ndarray, most: np.ndarray, low: float, high: floa
             first = np.maximum(first, np.ceil((low - costs) / prices[gpu]).astype(np.int64))
         choices = np.maximum(0, last - first + 1)
         if choices.sum() > MOST_COUNTS:
-            raise TooManyCounts
+            raise NotByCounts
         row = np.repeat(np.arange(len(costs)), choices)
         nth = np.arange(len(row)) - np.repeat(np.cumsum(choices) - choices, choices)
         counts = counts[row]

@@ -11,7 +11,7 @@ import pytest
 
 from app.split import buckets
 from app.split.buckets import BucketProblem, solve_buckets
-from app.split.counts import MOST_COUNTS, TooManyCounts, cheapest_counts
+from app.split.counts import MOST_COUNTS, NotByCounts, cheapest_counts
 from app.split.solve import COST_SLACK
 from tests.bench.matrices import a_matrix
 
@@ -83,6 +83,13 @@ def test_too_few_of_all_is_none() -> None:
     assert cheapest_counts(np.array([[3.0, INF], [6.0, 1.0]]), (1.0, 1.0), (2, 2), (0, 1), COST_SLACK) is None
 
 
+@pytest.mark.parametrize("parts", [1, 3, 7, 10, 49])
+def test_all_that_there_are_may_just_be_enough(parts: int) -> None:
+    """Loads and costs that rounding moves to either side of a whole number."""
+    loads = np.full((1, parts), 3 / parts)
+    assert cheapest_counts(loads, (0.1,), (3,), (0,), COST_SLACK) == (3,)
+
+
 def test_no_sizes_take_nothing() -> None:
     assert cheapest_counts(np.zeros((2, 0)), (1.0, 1.0), (9, 9), (0, 1), COST_SLACK) == (0, 0)
 
@@ -90,7 +97,7 @@ def test_no_sizes_take_nothing() -> None:
 def test_counts_beyond_number_are_left_to_the_tree() -> None:
     loads = np.array([[400.0 + gpu] for gpu in range(6)])
     usd_per_hour = [1.0 - 1e-3 * gpu for gpu in range(6)]
-    with pytest.raises(TooManyCounts):
+    with pytest.raises(NotByCounts):
         cheapest_counts(loads, usd_per_hour, [500] * 6, range(6), COST_SLACK)
     gpus = [
         {"name": f"g{place}", "usd_per_hour": usd, "requests_per_s": [1 / load[0]]}
@@ -114,4 +121,4 @@ def test_a_type_that_costs_nothing_is_left_to_the_tree() -> None:
 
 
 def _too_many(*_: object) -> None:
-    raise TooManyCounts
+    raise NotByCounts
