@@ -38,9 +38,10 @@ def cheapest_counts(
     prices = np.asarray(usd_per_hour, dtype=float)
     if prices.min() <= 0:
         raise NotByCounts
-    most = np.minimum(np.ceil(np.where(np.isfinite(loads), loads, 0.0).sum(axis=1)), limits).astype(np.int64)
+    useful = np.ceil(np.where(np.isfinite(loads), loads, 0.0).sum(axis=1))
+    most = np.minimum(useful, limits).astype(np.int64)
     carried = _Carried(loads)
-    if not carried.by(most):
+    if (most < useful).any() and not carried.by(most):
         return None
     low, width = _least(loads, prices), float(prices.min())
     while low <= prices @ most + slack * max(1.0, low):
@@ -126,6 +127,7 @@ class _Carried:
                 *(Row("pool", (str(gpu),), tuple(terms), high=0.0) for gpu, terms in enumerate(pools)),
             ],
             fixed={},
+            presolve=False,
         )
         self._cuts: list[tuple[np.ndarray, float]] = []
 

@@ -29,14 +29,22 @@ class Undecided(Exception):
 
 
 class Instance:
-    """fixed: values of whole columns, which leaves a linear program."""
+    """fixed: values of whole columns, which leaves a linear program. presolve: not worth its time for a small linear
+    program that is asked again and again.
+    """
 
     def __init__(
-        self, columns: Sequence[Column], rows: Iterable[Row], fixed: Mapping[int, float] | None = None
+        self,
+        columns: Sequence[Column],
+        rows: Iterable[Row],
+        fixed: Mapping[int, float] | None = None,
+        *,
+        presolve: bool = True,
     ) -> None:
         self._columns = len(columns)
         self._linear = fixed is not None
         self._highs = _SilentHighs()  # type: ignore[no-untyped-call]
+        self._highs.setOptionValue("presolve", "choose" if presolve else "off")
         lows = np.array([column.low for column in columns])
         highs = np.array([column.high for column in columns])
         for index, value in (fixed or {}).items():
