@@ -27,7 +27,7 @@ demo: $(VENV)/.hub  ## the dashboard on demo data, at http://127.0.0.1:8501 (POR
 	$(BIN)/wattmix demo --port $(PORT) $(if $(DB),--db $(DB))
 
 test: $(VENV)/.test  ## every test but the long forms
-	$(BIN)/python -m pytest -m "not network and not slow" --numprocesses 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not network and not slow" --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-all: $(VENV)/.test  ## the long forms too, and installs from the package registry
 	$(BIN)/python -m pytest $(ARGS)

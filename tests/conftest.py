@@ -32,6 +32,17 @@ RAW_RUNS = ROOT.parent / "shared" / "benchmarks" / "aibc2025" / "raw"
 PLANTED = re.compile("planted", re.IGNORECASE)
 
 
+# Folders whose tests wait for processes and browsers: begun first, so that no worker is left with them at the end.
+WAITING = ("e2e", "exactly_once", "agent_to_hub", "simulator", "invariants", "queueing", "hub", "commands")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits most first; otherwise in the order that chance gave."""
+    folders = {name: place for place, name in enumerate(WAITING)}
+    items.sort(key=lambda item: folders.get(item.path.relative_to(ROOT / "tests").parts[0], len(WAITING)))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

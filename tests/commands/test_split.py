@@ -264,7 +264,7 @@ def test_json_has_everything_that_was_asked_for(capsys: Capture, measured: Measu
         (("--plan", 24, "--export", "litellm"), "--plan and --export: only one of them is accepted"),
         (("--plan", 0), "--plan: given 0; accepted: 1 to 168 hours"),
         (("--plan", 169), "--plan: given 169; accepted: 1 to 168 hours"),
-        (("--plan", "day"), "'day' is not a valid"),
+        (("--plan", "day"), "Invalid value for '--plan'"),
         (("--export", "nginx"), "'nginx' is not one of"),
     ],
 )
