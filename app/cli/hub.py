@@ -90,7 +90,10 @@ def split(
     live: Annotated[bool, typer.Option("--live", help="The demand is what is measured, not a file's.")] = False,
     front: Annotated[bool, typer.Option("--front", help="Show as well what fewer grams would cost.")] = False,
     plan: Annotated[
-        int | None, typer.Option("--plan", metavar="HOURS", help="Plan as many of the next hours as well (1 to 168).")
+        int | None,
+        typer.Option(
+            "--plan", metavar="HOURS", help="Show as well which replicas run in which of the next 1 to 168 hours."
+        ),
     ] = None,
     export: Annotated[
         RouterName | None, typer.Option("--export", help="Print the mix as settings (YAML) of this router instead.")
@@ -103,7 +106,7 @@ def split(
     need_hub("split")
     from app.commands import split as split_command
 
-    wanted = split_command.Wanted(live=live, front=front, plan=plan, export=export and export.value)
+    wanted = split_command.Wanted(live=live, front=front, plan_hours=plan, export=export and export.value)
     split_command.show(demand, wanted, form.value, db, config)
 
 

@@ -13,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from app.answers.split import read_demand
-from app.backend.protocol import Backend
-from app.commands import split_plan
 from app.commands.opening import opened
+from app.commands.split_plan import planned, print_plan
 from app.config import load_config
 from app.errors import DemandError
 from app.formatting import fleet_prices, load_point, number, percent, usd
@@ -28,25 +27,18 @@ _SHOWN_EXCLUSIONS = 12
 
 @dataclass(frozen=True)
 class Wanted:
-    """live: the demand is what is measured. front: cost against carbon as well. plan: of that many hours as well.
+    """live: the demand is what is measured. front: cost against carbon as well. plan_hours: a plan of so many as well.
     export: settings of that router.
     """
 
     live: bool = False
     front: bool = False
-    plan: int | None = None
+    plan_hours: int | None = None
     export: str | None = None
 
 
 def show(demand_file: Path | None, wanted: Wanted, form: str, db: Path | None, config_file: Path | None) -> None:
-    if wanted.live and demand_file is not None:
-        raise DemandError("--demand and --live: only one of them is accepted, each says what the demand is")
-    if wanted.export and form != "json":
-        for name, is_asked in (("--front", wanted.front), ("--plan", wanted.plan is not None)):
-            if is_asked:
-                raise DemandError(f"{name} and --export: only one of them is accepted, unless --format json holds both")
-    if wanted.plan is not None and not 1 <= wanted.plan <= MOST_HOURS:
-        raise DemandError(f"--plan: given {wanted.plan}; accepted: 1 to {MOST_HOURS} hours")
+    _check(demand_file, wanted, form)
     config = load_config(config_file)
     demand = read_demand(demand_file) if demand_file else None
     router = cast(RouterFormat, wanted.export) if wanted.export else None
@@ -58,7 +50,7 @@ def show(demand_file: Path | None, wanted: Wanted, form: str, db: Path | None, c
             return
         answer = backend.split(demand)
         front = backend.split_front(demand) if wanted.front else None
-        plan = _planned(backend, demand, wanted.plan) if wanted.plan is not None else None
+        plan = planned(backend, demand, wanted.plan_hours) if wanted.plan_hours is not None else None
         export = backend.export_split(demand, router) if router else None
     if form == "json":
         more = {"front": front, "plan": plan, "export": export and {"format": router, "text": export}}
@@ -67,13 +59,17 @@ def show(demand_file: Path | None, wanted: Wanted, form: str, db: Path | None, c
     else:
         _print(answer, demand if wanted.live else None, front)
         if plan is not None:
-            split_plan.print_plan(plan)
+            print_plan(plan)
 
 
-def _planned(backend: Backend, demand: Demand | None, hours: int) -> dict[str, Any]:
-    """With a sign that it goes on, on stderr: a plan takes up to some ten seconds."""
-    with Console(stderr=True).status(f"Planning {hours} hours ..."):
-        return backend.split_plan(demand, hours=hours)
+def _check(demand_file: Path | None, wanted: Wanted, form: str) -> None:
+    if wanted.live and demand_file is not None:
+        raise DemandError("--demand and --live: only one of them is accepted, each says what the demand is")
+    for name, is_wanted in (("--front", wanted.front), ("--plan", wanted.plan_hours is not None)):
+        if is_wanted and wanted.export and form != "json":
+            raise DemandError(f"{name} and --export: only one of them is accepted, unless --format json holds both")
+    if wanted.plan_hours is not None and not 1 <= wanted.plan_hours <= MOST_HOURS:
+        raise DemandError(f"--plan: given {wanted.plan_hours}; accepted: 1 to {MOST_HOURS} hours")
 
 
 def _print(answer: dict[str, Any], measured: Demand | None, front: dict[str, Any] | None) -> None:

@@ -41,8 +41,7 @@ def account_filters() -> AccountQuery:
     names = served().account_names()
     columns = iter(st.columns(_WIDTHS))
     preset = cast(Preset, _choice(next(columns), "Range", "range", PRESETS))
-    _start_in_the_browsers_zone()
-    tz = _choice(next(columns), "Time zone", "tz", (_UTC, *sorted(zone_names() - {_UTC})))
+    tz = choose_zone(next(columns))
     fleet = _choice(next(columns), "Fleet", "fleet", (ALL_FLEETS, *_with_asked("fleet", names["fleets"], ALL_FLEETS)))
     model = _choice(next(columns), "Model", "llm", (ALL_MODELS, *_with_asked("llm", names["models"], ALL_MODELS)))
     basis = _choice(next(columns), "Tokens", "basis", BASES)
@@ -65,6 +64,14 @@ def account_filters() -> AccountQuery:
         view=cast(View, view),
         boundary=cast(Boundary, boundary),
     )
+
+
+def choose_zone(column: Any) -> str:
+    """Draw the zone's filter; the zone. The browser's until one is chosen or asked for by the address."""
+    found = st.context.timezone
+    if "tz" not in st.session_state and "tz" not in st.query_params and found in zone_names():
+        st.session_state["tz"] = found
+    return _choice(column, "Time zone", "tz", (_UTC, *sorted(zone_names() - {_UTC})))
 
 
 def with_chart_step(query: AccountQuery, finest: Step = "minute", most: int = 300) -> AccountQuery:
@@ -93,13 +100,6 @@ def _days(today: date) -> tuple[date, date]:
         "To, exclusive", today + ONE_DAY, key="to", bind="query-params", help="The day after the last one."
     )
     return begin, end
-
-
-def _start_in_the_browsers_zone() -> None:
-    """Until a zone is chosen or asked for by the address."""
-    found = st.context.timezone
-    if "tz" not in st.session_state and "tz" not in st.query_params and found in zone_names():
-        st.session_state["tz"] = found
 
 
 def _with_asked(key: str, known: Sequence[str], everything: str) -> list[str]:

@@ -1,9 +1,8 @@
-"""`wattmix split`: the backend's answer as JSON, and the same numbers as tables."""
+"""`wattmix split`: the backend's answer as JSON, and the same numbers as tables; front, plan and export."""
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from app.reference.tables import data_folder
 from app.split.demand import Demand, parse_demand
 from app.split.scenario import what_if
 from app.store.database import Store
+from tests.answers.planned import a_plan
 from tests.commands.invoke import wattmix
 
 Capture = pytest.CaptureFixture[str]
@@ -188,9 +188,13 @@ FRONT = {
 
 
 class Measured(LocalBackend):
-    """A backend that has measured half of the example's requests, and knows a front."""
+    """A backend that has measured half of the example's requests, and knows a front and a plan. planned: what it was
+    asked to plan.
+    """
 
     front: dict[str, Any] = FRONT
+    plan: dict[str, Any]
+    planned: list[tuple[Demand | None, int]]
 
     def live_demand(self) -> Demand:
         return what_if(self.default_demand(), {"rps.chat": 2.5, "rps.batch": 20})
@@ -198,11 +202,16 @@ class Measured(LocalBackend):
     def split_front(self, demand: Demand | None = None, *, against: str = "carbon") -> dict[str, Any]:
         return self.front
 
+    def split_plan(self, demand: Demand | None = None, *, hours: int = 24) -> dict[str, Any]:
+        self.planned.append((demand, hours))
+        return self.plan
+
 
 @pytest.fixture
 def measured(study_db: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     store = Store.open(study_db)
     backend = Measured(store, Config())
+    backend.plan, backend.planned = a_plan(), []
 
     @contextmanager
     def opened(*_: object) -> Iterator[Measured]:
@@ -237,6 +246,44 @@ def test_a_front_that_there_is_not_says_why(capsys: Capture, measured: Measured)
     assert "No front of cost against carbon: fleet h100: neither zone nor g_per_kwh is set\n" in told
 
 
+def test_plan_is_a_table_with_a_row_per_hour_its_totals_and_its_sources(capsys: Capture, measured: Measured) -> None:
+    outcome = wattmix(capsys, "split", "--live", "--plan", "3")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert measured.planned == [(measured.live_demand(), 3)]
+    split, told = outcome.out.split("Plan of 3 hours: ")
+    assert f"${measured.split(measured.live_demand())['usd_per_hour']:.2f}/h" in split
+    assert told.startswith("$7.00 + $0.20 switching   $0.432/Mtok   600 gCO2e   16.2 Mtok\n")
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in told.splitlines() if line.startswith("│")]
+    # from, load, H100s, pairs of RTX 4090s, started, stopped, $, g, what waits
+    assert rows == [
+        ["2026-10-25 00:00Z", "50%", "1", "0", "1", "", "2.00", "200", "3.6 Mtok"],
+        ["2026-10-25 01:00Z", "50%", "1", "2", "2", "", "2.00", "200", "1.8 Mtok"],
+        ["2026-10-25 02:00Z", "100%", "1", "4", "2", "", "3.00", "200", "0.0 Mtok"],
+    ]
+    assert "($12.00, 900 gCO2e): $5.00 (41.7%) less, 300 gCO2e less.\n" in told
+    assert "Grid of h100: DE, without a forecast: the yearly value in 3 of 3 hours.\n" in told
+
+
+def test_a_plan_that_there_is_not_is_an_answer_that_says_why(capsys: Capture, measured: Measured) -> None:
+    nothing = {"status": "infeasible", "reason": "batch: no GPU is left", "hours": [], "totals": None, "saving": None}
+    measured.plan = a_plan(**nothing)
+    outcome = wattmix(capsys, "split", "--plan", "24")
+    assert outcome.code == 0
+    assert "\nNo plan. batch: no GPU is left\nLoad of chat, batch: " in outcome.out
+
+
+def test_the_plan_s_json_is_the_backend_s(capsys: Capture, study_db: Path) -> None:
+    told = json.loads(wattmix(capsys, "split", "--db", study_db, "--plan", "2", "--format", "json").out)["plan"]
+    store = Store.open(study_db)
+    expected = json.loads(json.dumps(LocalBackend(store, Config()).split_plan(hours=2)))
+    store.close()
+    # an hour may have begun in between
+    for hour in (*told["hours"], *expected["hours"]):
+        del hour["start"]
+    assert told == expected
+    assert told["status"] == "optimal"
+
+
 def test_export_prints_the_settings_and_nothing_else(capsys: Capture, study_db: Path) -> None:
     outcome = wattmix(capsys, "split", "--db", study_db, "--export", "litellm")
     assert (outcome.code, outcome.err) == (0, "")
@@ -247,9 +294,10 @@ def test_export_prints_the_settings_and_nothing_else(capsys: Capture, study_db: 
 
 
 def test_json_has_everything_that_was_asked_for(capsys: Capture, measured: Measured) -> None:
-    options = ("--live", "--front", "--export", "gateway-api", "--format", "json")
+    options = ("--live", "--front", "--plan", "3", "--export", "gateway-api", "--format", "json")
     told = json.loads(wattmix(capsys, "split", *options).out)
     assert told.pop("front") == json.loads(json.dumps(FRONT))
+    assert told.pop("plan") == json.loads(json.dumps(a_plan()))
     export = told.pop("export")
     assert export["format"] == "gateway-api"
     assert {one["kind"] for one in yaml.safe_load_all(export["text"])} == {"HTTPRoute"}
@@ -261,9 +309,9 @@ def test_json_has_everything_that_was_asked_for(capsys: Capture, measured: Measu
     [
         (("--live", "--demand", EXAMPLE), "--demand and --live: only one of them is accepted"),
         (("--front", "--export", "litellm"), "--front and --export: only one of them is accepted"),
-        (("--plan", 24, "--export", "litellm"), "--plan and --export: only one of them is accepted"),
-        (("--plan", 0), "--plan: given 0; accepted: 1 to 168 hours"),
-        (("--plan", 169), "--plan: given 169; accepted: 1 to 168 hours"),
+        (("--plan", "24", "--export", "litellm"), "--plan and --export: only one of them is accepted, unless --format"),
+        (("--plan", "0"), "--plan: given 0; accepted: 1 to 168 hours"),
+        (("--plan", "169", "--format", "json"), "--plan: given 169; accepted: 1 to 168 hours"),
         (("--plan", "day"), "Invalid value for '--plan'"),
         (("--export", "nginx"), "'nginx' is not one of"),
     ],
@@ -283,36 +331,3 @@ def test_there_is_nothing_to_export_where_no_mix_carries_the_demand(
     outcome = wattmix(capsys, "split", "--db", study_db, "--demand", "d.toml", "--export", "litellm")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith("error: no mix carries this demand, so there are no weights: ")
-
-
-def test_a_plan_is_shown_hour_by_hour(capsys: Capture, study_db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    outcome = wattmix(capsys, "split", "--db", study_db, "--plan", 3)
-    assert outcome.code == 0
-    # $8.50/h, as nothing is known of the load
-    assert "$25.50 in 3 hours" in outcome.out
-    assert "±0.00 USD (±0.0%) and ±0 gCO2e against the replicas of the busiest hour held in all hours." in outcome.out
-    hours = [line for line in outcome.out.splitlines() if re.match("│ [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:00Z", line)]
-    assert [[cell.strip() for cell in hour.split("│")[2:6]] for hour in hours] == [
-        ["1", "13", started, "0"] for started in ("14", "0", "0")
-    ]
-    assert "Load of chat: the same in every hour, as the model was seen in 0 h of the last 28 days" in outcome.out
-
-
-def test_a_plan_as_json_is_the_backend_s(capsys: Capture, study_db: Path) -> None:
-    told = json.loads(wattmix(capsys, "split", "--db", study_db, "--plan", 2, "--format", "json").out)
-    plan = told.pop("plan")
-    store = Store.open(study_db)
-    backend = LocalBackend(store, Config())
-    expected = json.loads(json.dumps(backend.split_plan(hours=2)))
-    store.close()
-    assert {**plan, "hours": None} == {**expected, "hours": None}
-    assert [hour["split"] for hour in plan["hours"]] == [hour["split"] for hour in expected["hours"]]
-    assert told["status"] == "optimal"
-
-
-def test_no_plan_for_a_demand_that_none_carries(capsys: Capture, study_db: Path, tmp_path: Path) -> None:
-    (tmp_path / "d.toml").write_text(EXAMPLE.read_text(encoding="utf-8").replace("max_ms = 60", "max_ms = 0.5"))
-    outcome = wattmix(capsys, "split", "--db", study_db, "--demand", "d.toml", "--plan", 2)
-    assert outcome.code == 0
-    assert "No plan carries this demand. " in outcome.out

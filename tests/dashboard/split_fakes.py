@@ -1,4 +1,4 @@
-"""A backend whose front, shadow prices and robustness are made up, and that counts how often it is asked for them."""
+"""A backend whose front, plan, shadow prices and robustness are made up, and that counts how often it is asked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from app.answers.split_plan import HOURS
 from app.backend.local import LocalBackend
 from app.split.demand import Demand
+from tests.answers.planned import a_plan
 
 
 class CountingBackend(LocalBackend):
@@ -31,10 +31,6 @@ class CountingBackend(LocalBackend):
         ]
         return {"against": against, "reason": None, "knee": 1, "points": points}
 
-    def split_plan(self, demand: Demand | None = None, *, hours: int = HOURS) -> dict[str, Any]:
-        self.asked[f"plan of {hours}"] += 1
-        return super().split_plan(demand, hours=hours)
-
     def split_shadow(self, demand: Demand | None = None) -> dict[str, Any]:
         self.asked["shadow"] += 1
         price = {
@@ -43,6 +39,10 @@ class CountingBackend(LocalBackend):
             "text": "One more h100 saves $1.10/h.",
         }  # fmt: skip
         return {"reason": None, "usd_per_hour": 8.5, "objective_usd_per_hour": 8.5, "prices": [price]}
+
+    def split_plan(self, demand: Demand | None = None, *, hours: int = 24) -> dict[str, Any]:
+        self.asked[f"plan {hours}"] += 1
+        return a_plan()
 
     def split_robustness(self, demand: Demand | None = None, *, inputs: Sequence[str] | None = None) -> dict[str, Any]:
         names = ["rps.chat", "usd.h100"]

@@ -15,7 +15,9 @@ from app.answers.measured_knobs import Measured
 from app.backend.local import LocalBackend
 from app.backend.served import serve_from
 from app.config import Config
+from app.split.demand import Demand
 from app.split.scenario import knobs, what_if
+from tests.answers.planned import a_plan
 from tests.dashboard.split_fakes import CountingBackend
 from tests.dashboard.test_views import metric, open_page
 
@@ -106,40 +108,6 @@ def test_only_an_open_section_is_computed_and_not_again_when_a_slider_moves(coun
     assert not app.exception
     assert counting.asked == {"carbon": 2}
     assert not app.warning
-
-
-def test_the_plan_is_the_backend_s_hour_by_hour(counting: CountingBackend) -> None:
-    app = in_section("Plan")
-    assert counting.asked == {"plan of 24": 1}
-    plan = counting.split_plan(counting.default_demand())
-    assert metric(app, "Cost of 24 hours") == (f"${plan['totals']['usd']:,.2f}", "±0% vs held replicas")
-    assert metric(app, "From the proven least") == ("0.00%", "within what was asked")
-    rows = next(one for one in app.dataframe if "started" in one.value.columns).value
-    assert len(rows) == 24
-    # one H100 and thirteen pairs of 4090s in every hour, as nothing is known of the load
-    assert rows["h100: 1x H100 PCIe 80GB"].to_list() == [1] * 24
-    assert rows["rtx4090: 2x RTX 4090"].to_list() == [13] * 24
-    assert rows["started"].to_list() == [14, *[0] * 23]
-    told = words(app)
-    assert "Load of chat: the same in every hour, as the model was seen in 0 h of the last 28 days" in told
-    assert "Grid of h100: the yearly value in 24 of 24 hours." in told
-    assert "No class may wait" in told
-
-
-def test_more_hours_are_planned_at_once_and_a_slider_waits_for_a_button(counting: CountingBackend) -> None:
-    app = in_section("Plan")
-    app = next(one for one in app.button_group if one.key == "plan_hours").set_value(48).run()
-    assert not app.exception
-    assert counting.asked == {"plan of 24": 1, "plan of 48": 1}
-    assert metric(app, "Cost of 48 hours")
-    slider(app, "usd.h100").set_value(2.5).run()
-    assert counting.asked["plan of 48"] == 1
-
-
-def test_a_demand_that_no_plan_carries_says_why(counting: CountingBackend) -> None:
-    app = in_section("Plan", **{"slo.chat": "0.5"})
-    assert any("No plan carries this demand." in one.value for one in app.error)
-    assert "The demand's rates are those of the busiest hour of the week." in words(app)
 
 
 def test_a_point_of_the_front_opens_its_split(counting: CountingBackend) -> None:
@@ -264,6 +232,61 @@ def test_the_router_s_file_is_the_backend_s(counting: CountingBackend) -> None:
     exported = counting.export_split(counting.default_demand(), "litellm")
     assert yaml.safe_load(shown) == yaml.safe_load(exported)
     assert shown.splitlines()[1] == exported.splitlines()[1]
+
+
+def test_a_plan_is_computed_when_its_section_is_opened_and_for_other_hours_at_once(counting: CountingBackend) -> None:
+    app = in_section("Plan")
+    assert counting.asked == {"plan 24": 1}
+    app = app.button_group("hours").set_value(72).run()
+    assert not app.exception
+    assert counting.asked == {"plan 24": 1, "plan 72": 1}
+    app = slider(app, "usd.h100").set_value(2.5).run()
+    assert counting.asked == {"plan 24": 1, "plan 72": 1}
+    assert "still about the numbers of before" in app.warning[0].value
+    app = next(one for one in app.button if one.key == "anew_plan").click().run()
+    assert counting.asked == {"plan 24": 1, "plan 72": 2}
+
+
+def test_a_plan_has_its_figures_a_row_per_hour_and_says_what_it_stands_on(counting: CountingBackend) -> None:
+    app = in_section("Plan", tz="Europe/Madrid", **{"rps.batch": "45"})
+    assert metric(app, "Cost of 3 h") == ("$7.00", "-42% vs peak split")
+    assert metric(app, "Saved in 3 h") == ("$5.00", "300 gCO2e fewer")
+    assert metric(app, "CO2e of 3 h") == ("600 g", "-33% vs peak split")
+    assert metric(app, "Gap") == ("2.00%", "bound $7.06")
+    rows = app.dataframe[0].value
+    assert list(rows["from (Europe/Madrid)"]) == ["Sun 25 Oct 02:00", "Sun 25 Oct 02:00", "Sun 25 Oct 03:00"]
+    assert list(rows["h100: 1x H100 PCIe 80GB"]) == [1, 1, 1]
+    assert list(rows["rtx4090: 2x RTX 4090"]) == [0, 2, 4]
+    assert list(rows["$"]) == [2.0, 2.0, 3.0]
+    assert list(rows["waits: batch"]) == [3_600_000, 1_800_000, 0]
+    said = words(app)
+    assert (
+        r"Against the best split of the busiest hours, run in all hours (\$12.00, 900 gCO2e): \$5.00 (41.7%) less"
+        in said
+    )
+    assert "* Grid of rtx4090: FR, forecast by Electricity Maps." in said
+    assert "`/api/v1/split/plan?hours=24&rps.batch=45.0`" in said
+
+
+def test_a_plan_that_there_is_not_says_why(counting: CountingBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = {"status": "infeasible", "reason": "batch: no GPU is left", "hours": [], "totals": None, "saving": None}
+    monkeypatch.setattr(counting, "split_plan", lambda demand=None, *, hours=24: a_plan() | nothing)
+    app = in_section("Plan")
+    assert app.error[0].value == "**No plan carries this demand.** batch: no GPU is left"
+    assert "What the plan stands on" in words(app)
+
+
+def test_a_plan_takes_the_forecast_of_a_grid_that_stands_where_it_is_now(
+    measuring: CountingBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Demand] = []
+    monkeypatch.setattr(measuring, "split_plan", lambda demand, *, hours: asked.append(demand) or a_plan())
+    in_section("Plan")
+    in_section("Plan", **{"g.h100": "120"})
+    grids = [{fleet.name: fleet.g_per_kwh for fleet in demand.fleets} for demand in asked]
+    assert grids == [{"h100": None, "rtx4090": None}, {"h100": 120.0, "rtx4090": None}]
+    # all else is where the sliders are
+    assert [one.requests_per_s for one in asked[0].classes] == [7.123456789012345, 40.0]
 
 
 @pytest.mark.parametrize("section", ["Mix", "Scenarios", "Router"])

@@ -1,8 +1,7 @@
-"""The *Split* page's sections in a real browser: ticks, scenarios, a link to the digit, the router's file."""
+"""The *Split* page in a real browser: ticks, scenarios, a link to the digit, the files of the plan and the router."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,6 +10,7 @@ import requests
 import yaml
 from playwright.sync_api import Page, expect
 
+from app.answers.plan_rows import plan_as_csv
 from app.split.router_files import FORMATS
 from tests.e2e.test_dashboard import (
     BACKGROUNDS,
@@ -26,6 +26,8 @@ from tests.e2e.test_dashboard import (
 )
 
 pytestmark = pytest.mark.browser
+
+SECTIONS = ["Mix", "Cost and carbon", "Cost and SLO", "Robustness", "Plan", "Scenarios", "Router"]
 
 
 def open_section(page: Page, address: str, section: str, query: str = "") -> None:
@@ -95,28 +97,6 @@ def test_a_scenario_is_saved_opened_compared_and_deleted(page: Page, hub_address
     assert api(hub_address, "/api/v1/split/scenarios") == {"scenarios": []}
 
 
-def test_the_plan_is_the_api_s(page: Page, hub_address: str, tmp_path: Path) -> None:
-    """At rates that are given; when the clock strikes between page and API, their hours are not the same."""
-    said = heard_in(page, "light")
-    open_section(page, hub_address, "Plan", "&rps.chat=5&rps.batch=40")
-    expect(page.get_by_text("against the replicas of the busiest hour held in all hours")).to_be_visible(timeout=40_000)
-    page.wait_for_selector(".st-key-chart_plan .main-svg")
-    with page.expect_download() as download:
-        page.get_by_test_id("stDownloadButton").get_by_role("button", name="CSV").click()
-    assert download.value.suggested_filename == "wattmix-plan.csv"
-    download.value.save_as(tmp_path / "plan.csv")
-    rows = list(csv.DictReader((tmp_path / "plan.csv").open(encoding="utf-8")))
-    plan = api(hub_address, "/api/v1/split/plan?hours=24&rps.chat=5&rps.batch=40")
-    by_start = {f"{hour['start'][:19]}Z": hour["split"] for hour in plan["hours"]}
-    assert len(rows) == 24
-    assert metric(page, "Cost of 24 hours") == f"${sum(float(row['usd']) for row in rows):,.2f}"
-    alike = [row for row in rows if row["start_utc"] in by_start]
-    assert len(alike) >= 23
-    if len(alike) == 24:
-        assert [float(row["usd"]) for row in rows] == [by_start[row["start_utc"]]["usd_per_hour"] for row in rows]
-    assert_no_error(page, said)
-
-
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_router_s_file_that_is_downloaded_is_the_api_s(
     page: Page, hub_address: str, tmp_path: Path, form: str
@@ -140,6 +120,23 @@ def test_the_router_s_file_that_is_downloaded_is_the_api_s(
     assert list(yaml.safe_load_all(ours)) == list(yaml.safe_load_all(theirs))
 
 
+def test_a_plan_s_figures_and_file_are_the_api_s(page: Page, hub_address: str, tmp_path: Path) -> None:
+    open_section(page, hub_address, "Plan", "&rps.chat=12.5&tz=Europe/Madrid")
+    address = page.get_by_text("The same plan as JSON:").locator("code")
+    expect(address).to_have_text("/api/v1/split/plan?hours=24&rps.chat=12.5")
+    answer = api(hub_address, address.inner_text())
+    assert metric(page, "Cost of 24 h") == f"${answer['totals']['usd']:,.2f}"
+    assert metric(page, "CO2e of 24 h") == f"{answer['totals']['g']:,.0f} g"
+    assert metric(page, "Saved in 24 h") == f"${answer['saving']['usd']:,.2f}"
+    expect(page.locator(".stPlotlyChart").get_by_text("local time, Europe/Madrid")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_test_id("stDownloadButton").get_by_role("button", name="CSV").click()
+    assert download.value.suggested_filename == "wattmix-plan-24h.csv"
+    download.value.save_as(tmp_path / "plan.csv")
+    ours = (tmp_path / "plan.csv").read_text(encoding="utf-8")
+    assert ours == plan_as_csv(answer)
+
+
 def test_no_card_is_cut_on_a_narrow_window(page: Page, hub_address: str) -> None:
     page.set_viewport_size({"width": 900, "height": 1000})
     open_settled(page, f"{hub_address}/split")
@@ -159,7 +156,7 @@ def test_a_moved_slider_does_not_close_the_section(page: Page, hub_address: str)
     assert parse_qs(urlsplit(page.url).query)["section"] == ["Router"]
 
 
-@pytest.mark.parametrize("section", ["Mix", "Cost and carbon", "Cost and SLO", "Robustness", "Scenarios", "Router"])
+@pytest.mark.parametrize("section", SECTIONS)
 @both_themes
 def test_each_section_in_each_theme_without_an_error(page: Page, hub_address: str, section: str, theme: str) -> None:
     said = heard_in(page, theme)

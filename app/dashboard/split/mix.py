@@ -44,7 +44,8 @@ def draw_figures(answer: dict[str, Any]) -> None:
     enterprise = answer["baselines"]["all_enterprise"]
     cost, per_mtok, power, carbon = st.columns(4)
     cost.metric(
-        "Cost", f"{usd(answer['usd_per_hour'])}/h", **_against(answer, enterprise, "usd_per_hour"), border=True,
+        "Cost", f"{usd(answer['usd_per_hour'])}/h", **against(answer, enterprise, "usd_per_hour", "all enterprise"),
+        border=True,
         help="GPUs: rent, or depreciation and electricity. Against the cheapest mix of enterprise cards alone.",
     )  # fmt: skip
     per_mtok.metric(
@@ -57,8 +58,9 @@ def draw_figures(answer: dict[str, Any]) -> None:
         help="GPUs only, without host or PUE. How it is known stands below.",
     )  # fmt: skip
     carbon.metric(
-        "Carbon (CO2e)", f"{number(answer['g_per_hour'], 0)} g/h", **_against(answer, enterprise, "g_per_hour"),
-        border=True, help="Operational, location-based, x PUE. Against enterprise cards alone.",
+        "Carbon (CO2e)", f"{number(answer['g_per_hour'], 0)} g/h",
+        **against(answer, enterprise, "g_per_hour", "all enterprise"), border=True,
+        help="Operational, location-based, x PUE. Against enterprise cards alone.",
     )  # fmt: skip
 
 
@@ -76,17 +78,13 @@ def draw_method(answer: dict[str, Any], at_start: Mapping[str, Measured]) -> Non
     ))  # fmt: skip
 
 
-def _against(answer: dict[str, Any], baseline: dict[str, Any], figure: str) -> dict[str, Any]:
-    return against(answer[figure], baseline[figure], "all enterprise")
-
-
-def against(value: float | None, other: float | None, whose: str) -> dict[str, Any]:
+def against(answer: dict[str, Any], baseline: dict[str, Any], figure: str, name: str) -> dict[str, Any]:
     """What stands below a card, e.g. "-47% vs all enterprise", coloured by its sign where it has one."""
-    if value is None or not other:
+    if answer[figure] is None or not baseline[figure]:
         return {}
-    change = signed(value / other - 1, "+.0%")
+    change = signed(answer[figure] / baseline[figure] - 1, "+.0%")
     look = {"delta_color": "off", "delta_arrow": "off"} if change.startswith("±") else {"delta_color": "inverse"}
-    return {"delta": f"{change} vs {whose}", **look}
+    return {"delta": f"{change} vs {name}", **look}
 
 
 def draw_mix(answer: dict[str, Any], demand: Demand, api_query: str) -> None:

@@ -1,100 +1,154 @@
-"""Section of the *Split* page: which replicas run in which of the next hours, and when work that may wait is done."""
+"""Section of the *Split* page: which replicas run in which of the next hours, and what that saves."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import polars as pl
 import streamlit as st
 
-from app import units
-from app.answers.plan_hours import plan_as_csv, planned_hours, planned_pools, saving_said, standing_on
+from app.accounting.periods import time_zone
+from app.answers.plan_rows import loads, plan_as_csv, plan_pools
+from app.answers.plan_words import PEAK_SPLIT, saved, solved, sources
 from app.answers.split_plan import HOURS
 from app.backend.served import served
+from app.dashboard.filters import choose_zone
 from app.dashboard.split import plan_figures
 from app.dashboard.split.mix import CHART, against
 from app.dashboard.split.on_demand import on_demand
-from app.formatting import MISSING, grams, markdown, number, percent, usd, utc_clock
+from app.formatting import MISSING, grams, markdown, percent, usd
 from app.split.demand import Demand
 from app.split.timeline import MOST_HOURS
 
 _CHOICES = (HOURS, 48, 72, MOST_HOURS)
-_HELD = "held replicas"
-_NAMES = {HOURS: "1 day", 48: "2 days", 72: "3 days", MOST_HOURS: "1 week"}
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """cards: fleet -> its GPU. address: of the same answer of the API."""
+
+    answer: dict[str, Any]
+    cards: Mapping[str, str]
+    address: str
 
 
 @st.fragment
-def draw_plan(demand: Demand) -> None:
-    chosen = st.segmented_control("Plan", _CHOICES, default=HOURS, required=True, key="plan_hours",
-                                  format_func=lambda hours: _NAMES[hours])  # fmt: skip
-    hours = int(chosen or HOURS)
-    plan = on_demand("plan", hours, demand, lambda: served().split_plan(demand, hours=hours))
-    if plan["status"] == "infeasible":
-        st.error(f"**No plan carries this demand.** {markdown(plan['reason'])}", icon=":material/block:")
+def draw_plan(demand: Demand, api_query: str) -> None:
+    length, where, _ = st.columns([2, 2, 3])
+    hours = length.segmented_control(
+        "Hours ahead", _CHOICES, default=HOURS, required=True, key="hours", bind="query-params",
+        help="From the next full hour on. Up to 10 s of computing.",
+    ) or HOURS  # fmt: skip
+    zone = time_zone(choose_zone(where))
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    planned = on_demand("plan", (hours, now), demand, lambda: _plan(demand, hours, api_query))
+    answer = planned.answer
+    if answer["status"] == "infeasible":
+        st.error(f"**No plan carries this demand.** {markdown(answer['reason'])}", icon=":material/block:")
     else:
-        _draw_figures(plan)
-        _draw_charts(plan)
-        _draw_hours(plan)
-    st.caption(markdown(" ".join(standing_on(plan))))
+        _figures(answer)
+        _charts(planned, zone)
+        _table(answer, zone)
+    lines = "\n".join(f"* {markdown(told)}" for told in sources(answer))
+    st.markdown(f"**What the plan stands on**\n\n{lines}\n* The same plan as JSON: `{planned.address}`")
 
 
-def _draw_figures(plan: dict[str, Any]) -> None:
-    totals, held = plan["totals"], plan["static"]["totals"] or {}
-    cost, per_mtok, carbon, proven = st.columns(4)
+def _plan(demand: Demand, hours: int, api_query: str) -> _Planned:
+    address = "&".join(filter(None, (f"/api/v1/split/plan?hours={hours}", api_query)))
+    cards = {fleet.name: fleet.gpu for fleet in demand.fleets}
+    return _Planned(served().split_plan(demand, hours=hours), cards, address)
+
+
+def _figures(answer: dict[str, Any]) -> None:
+    totals, saving, count = answer["totals"], answer["saving"], len(answer["hours"])
+    peak: dict[str, Any] = answer["static"]["totals"] or {"usd": None, "g": None}
+    cost, less, carbon, gap = st.columns(4)
     cost.metric(
-        f"Cost of {len(plan['hours'])} hours", usd(totals["usd"]), border=True,
-        **against(totals["usd"], held.get("usd"), _HELD),
-        help="GPUs: rent, or depreciation and electricity, without what switching counts for. Against the replicas of "
-        "the busiest hour held in all hours.",
+        f"Cost of {count} h", usd(totals["usd"]), **against(totals, peak, "usd", "peak split"), border=True,
+        help=f"GPUs: rent, or depreciation and electricity, without switching. Peak split: {PEAK_SPLIT}.",
     )  # fmt: skip
-    per_mtok.metric(
-        "Per million tokens", usd(totals["usd_per_mtok"], 3),
-        f"{number(units.mtok(totals['tokens']), 1)} million tokens",
-        delta_color="off", delta_arrow="off", border=True, help="Total tokens, prompt + generated, of all classes.",
+    less.metric(
+        f"Saved in {count} h", _signed_usd(saving["usd"]) if saving else MISSING, _fewer_grams(saving),
+        delta_color="off", delta_arrow="off", border=True, help=f"Against {PEAK_SPLIT}.",
     )  # fmt: skip
     carbon.metric(
-        "Carbon (CO2e)", grams(totals["g"]).removesuffix("CO2e"), border=True,
-        **against(totals["g"], held.get("g"), _HELD),
-        help="Operational, location-based, x PUE, by the intensity of each hour. Embodied: "
-        f"{grams(totals['embodied_g'])} more.",
+        f"CO2e of {count} h", grams(totals["g"]).removesuffix("CO2e"), **against(totals, peak, "g", "peak split"),
+        border=True, help="Operational, location-based, x PUE, by each hour's average intensity.",
     )  # fmt: skip
-    proven.metric(
-        "From the proven least", percent(plan["gap"], 2),
-        "within what was asked" if plan["status"] == "optimal" else "time ran out first", delta_color="off",
-        delta_arrow="off", border=True,
-        help=f"{percent(plan['assumptions']['gap'])} was asked, within {plan['assumptions']['time_limit_s']:g} s.",
+    gap.metric(
+        "Gap", percent(answer["gap"], 2), f"bound {usd(answer['bound_usd'])}", delta_color="off", delta_arrow="off",
+        border=True, help="How far the plan may be from the optimum: no plan is below the bound.",
     )  # fmt: skip
-    st.markdown(markdown(f"{saving_said(plan)}."))
+    switching = f" Starting and stopping costs {usd(totals['switch_usd'])}." if totals["switch_usd"] else ""
+    per_mtok = f"{usd(totals['usd_per_mtok'], 3)} per million tokens (total). "
+    st.caption(markdown(f"{per_mtok}{saved(answer)} {solved(answer)}{switching}"))
 
 
-def _draw_charts(plan: dict[str, Any]) -> None:
-    pools, hours = planned_pools(plan), planned_hours(plan)
-    st.plotly_chart(plan_figures.replicas(pools, hours), key="chart_plan", config=CHART, alt="Replicas by hour")
-    small = [figure for figure in (plan_figures.load(plan), plan_figures.grid(plan)) if figure is not None]
-    for place, column in enumerate(st.columns(len(small)) if small else ()):
-        column.plotly_chart(small[place], key=f"chart_plan_{place}", config=CHART, alt="Load and grid by hour")
+def _signed_usd(value: float) -> str:
+    return f"-{usd(-value)}" if value < 0 else usd(value)
 
 
-def _draw_hours(plan: dict[str, Any]) -> None:
+def _fewer_grams(saving: dict[str, Any] | None) -> str | None:
+    if saving is None or saving["g"] is None:
+        return None
+    return f"{grams(abs(saving['g']))} {'fewer' if saving['g'] >= 0 else 'more'}"
+
+
+def _charts(planned: _Planned, zone: ZoneInfo) -> None:
+    answer = planned.answer
+    st.plotly_chart(
+        plan_figures.replicas(answer, zone), key="chart_plan", config=CHART,
+        alt="Replicas of each pool and load by hour",
+    )  # fmt: skip
+    small = []
+    if any(tokens for hour in answer["hours"] for tokens in hour["deferred_tokens"].values()):
+        small.append(("chart_waiting", plan_figures.waiting(answer, zone), "Tokens that wait by hour"))
+    if plan_figures.varies(answer):
+        figure = plan_figures.intensity(answer, planned.cards, zone)
+        small.append(("chart_intensity", figure, "Grams of CO2e per kWh by hour"))
+    if small:
+        for column, (key, figure, alt) in zip(st.columns(len(small)), small, strict=True):
+            column.plotly_chart(figure, key=key, config=CHART, alt=alt)
+
+
+def _table(answer: dict[str, Any], zone: ZoneInfo) -> None:
     head, button = st.columns([5, 1], vertical_alignment="bottom")
     head.subheader("Hour by hour")
     button.download_button(
-        "CSV", lambda: plan_as_csv(plan), file_name="wattmix-plan.csv", mime="text/csv", key="plan_csv",
-        icon=":material/download:", on_click="ignore", width="stretch", help="Unrounded, a row per hour.",
+        "CSV", lambda: plan_as_csv(answer), file_name=f"wattmix-plan-{len(answer['hours'])}h.csv", mime="text/csv",
+        icon=":material/download:", on_click="ignore", width="stretch",
+        help="Unrounded, in UTC, and with what each hour was planned with.",
     )  # fmt: skip
-    pools = planned_pools(plan)
-    rows = [
+    whole, waits = st.column_config.NumberColumn(format="localized"), answer["assumptions"]["deferrable"]
+    st.dataframe(
+        pl.DataFrame(table_rows(answer, zone), infer_schema_length=None), hide_index=True, placeholder=MISSING,
+        key="plan_hours", height=320,
+        column_config={
+            "load": st.column_config.TextColumn(help="Part of the load of the busiest hour of the week."),
+            "$": st.column_config.NumberColumn(format="$%.2f", help="In the hour, without switching."),
+            "gCO2e": st.column_config.NumberColumn(format="%.0f", help="In the hour; operational."),
+            **{f"waits: {name}": whole for name in waits},
+        },
+    )  # fmt: skip
+
+
+def table_rows(answer: dict[str, Any], zone: ZoneInfo) -> list[dict[str, Any]]:
+    """A row per hour: replicas of each pool, what was started and stopped for it, cost, grams, tokens that wait."""
+    pools = plan_pools(answer)
+    return [
         {
-            "from": utc_clock(hour.start),
-            **{pool.title: pool.counts[place] for pool in pools},
-            "started": hour.started,
-            "stopped": hour.stopped,
-            "$": usd(hour.usd),
-            "W": number(hour.watts, 0),
-            "gCO2e": number(hour.g, 0),
-            "Mtok": number(units.mtok(hour.tokens), 1),
-            "Mtok that wait": number(units.mtok(hour.deferred_tokens), 1),
+            f"from ({zone.key})": plan_figures.local_hour(hour["start"], zone),
+            "load": ", ".join(percent(part) for part in loads(hour)),
+            **{pool.name: pool.count(hour) for pool in pools},
+            "started": hour["started"],
+            "stopped": hour["stopped"],
+            "$": hour["split"]["usd_per_hour"],
+            "gCO2e": hour["split"]["g_per_hour"],
+            **{f"waits: {name}": round(tokens) for name, tokens in hour["deferred_tokens"].items()},
         }
-        for place, hour in enumerate(planned_hours(plan))
+        for hour in answer["hours"]
     ]
-    st.dataframe(pl.DataFrame(rows), hide_index=True, placeholder=MISSING, key="plan_rows")

@@ -51,19 +51,22 @@ def page() -> None:
     values = draw_sliders(start.base, start.knobs, start.measured)
     changes = {name: value for name, value in values.items() if value != (start.said[name] or 0.0)}
     demand = what_if(start.base, changes)
+    at_start = {name: measured for name, measured in start.measured.items() if values[name] == measured.value}
     answer = backend.split(demand)
     if answer["status"] == "infeasible":
         draw_infeasible(answer)
     else:
         draw_figures(answer)
-        draw_method(answer, {name: m for name, m in start.measured.items() if values[name] == m.value})
+        draw_method(answer, at_start)
     named = {SCENARIO: start.scenario} if start.scenario is not None else {}
+    # a grid that stands where it is now is no what-if: a plan takes what is forecast of it
+    ahead = {name: value for name, value in changes.items() if not (name in at_start and name.startswith("g."))}
     sections: dict[str, Callable[[], None]] = {
         "Mix": lambda: draw_mix(answer, demand, urlencode(named | changes)),
         "Cost and carbon": lambda: draw_front(demand, answer),
         "Cost and SLO": lambda: draw_cost_of_slo(demand),
-        "Plan": lambda: draw_plan(demand),
         "Robustness": lambda: draw_robustness(demand),
+        "Plan": lambda: draw_plan(what_if(start.base, ahead), urlencode(named | ahead)),
         "Scenarios": lambda: draw_scenarios(demand, urlencode(named | values)),
         "Router": lambda: draw_router(demand, answer),
     }
