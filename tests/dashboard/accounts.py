@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl
 from streamlit.testing.v1 import AppTest
 
 from app.answers.query import AccountQuery, parse_query
+from app.backend.local import LocalBackend
+from app.backend.served import serve_from
 from app.config import Config
 from app.facts.kinds import HostedPrice, LatencySlo, RentedPrice
 from app.store.database import Store
@@ -60,3 +62,16 @@ def frame(app: AppTest, column: str) -> list[dict[str, Any]]:
     (table,) = [one.value for one in app.dataframe if column in one.value.columns]
     rows: list[dict[str, Any]] = table.to_dict("records")
     return rows
+
+
+def opened(page: str, backend: LocalBackend, /, **query: str) -> AppTest:
+    """The page of that day, drawn from a backend."""
+    serve_from(backend)
+    app = open_day(page, **query)
+    serve_from(None)
+    assert not app.exception
+    return app
+
+
+def said(app: AppTest) -> str:
+    return " ".join(str(one.value) for one in (*app.markdown, *app.caption, *app.info))

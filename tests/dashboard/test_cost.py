@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
-from app.store.database import Store
 from tests.answers.accounting import minutes_of, served, take
 from tests.batches import MODEL, batch
-from tests.dashboard.accounts import CONFIG, asked, fill, frame, open_day
+from tests.dashboard.accounts import asked, fill, frame, opened
 from tests.dashboard.test_views import metric, open_page
 
 PARTS = ("Working", "Slack", "Idle", "Unallocated")
 
 
-@pytest.fixture
-def page_backend(store: Store) -> Iterator[LocalBackend]:
-    """An empty store."""
-    backend = LocalBackend(store, CONFIG)
-    serve_from(backend)
-    yield backend
-    serve_from(None)
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBackend]:
-    """The day of `fill`, for tests that only read."""
-    store = Store.open(tmp_path_factory.mktemp("cost") / "s.duckdb")
-    fill(store)
-    yield LocalBackend(store, CONFIG)
-    store.close()
-
-
 @pytest.fixture(scope="module")
 def day(filled: LocalBackend) -> AppTest:
     """The page of that day."""
-    return opened(filled)
-
-
-def opened(backend: LocalBackend, **query: str) -> AppTest:
-    serve_from(backend)
-    app = open_day("cost", **query)
-    serve_from(None)
-    assert not app.exception
-    return app
+    return opened("cost", filled)
 
 
 def test_an_empty_store_says_how_to_begin(page_backend: LocalBackend) -> None:
@@ -78,7 +48,7 @@ def test_the_bill_is_the_summary_s_and_its_parts(filled: LocalBackend, day: AppT
 def test_lines_are_by_what_is_chosen_and_sum_to_the_bill(
     filled: LocalBackend, by: str, key: str, names: list[str]
 ) -> None:
-    app = opened(filled, by=by)
+    app = opened("cost", filled, by=by)
     assert asked(app).by == by
     rows = frame(app, "Slack")
     assert [row[key] for row in rows] == names
@@ -90,7 +60,7 @@ def test_lines_are_by_what_is_chosen_and_sum_to_the_bill(
 def test_the_formula_of_the_bill_names_the_parts(filled: LocalBackend, day: AppTest) -> None:
     (told,) = [one.value for one in day.markdown if one.value.startswith("**Cost**")]
     assert "= `$1.14 + $2.00 + $3.00` = \\$6.14" in told
-    (told,) = [one.value for one in opened(filled, view="idle").markdown if one.value.startswith("**Cost**")]
+    (told,) = [one.value for one in opened("cost", filled, view="idle").markdown if one.value.startswith("**Cost**")]
     assert "= `$2.00` = \\$2.00" in told
 
 
@@ -110,7 +80,7 @@ def test_a_hosted_price_of_the_same_model_is_held_against_its_part_of_the_bill(d
 
 def test_without_a_hosted_price_the_page_says_how_to_add_one(page_backend: LocalBackend) -> None:
     take(page_backend.store, batch(1, rows=minutes_of(300), engine_rows=served()))
-    app = opened(page_backend)
+    app = opened("cost", page_backend)
     assert any("Add a fact of kind hosted_price" in one.value for one in app.markdown)
 
 
@@ -131,6 +101,6 @@ def test_renting_is_held_against_buying(day: AppTest) -> None:
 def test_simulated_numbers_are_marked_as_such(page_backend: LocalBackend) -> None:
     """Law 10."""
     fill(page_backend.store, simulated=True)
-    app = opened(page_backend)
+    app = opened("cost", page_backend)
     assert any(":violet-badge[" in one.value for one in app.markdown)
     assert {row["method"] for row in frame(app, "Slack")} == {"simulated"}

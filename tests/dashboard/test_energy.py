@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,51 +10,19 @@ from streamlit.testing.v1 import AppTest
 
 from app.answers.query import AccountQuery
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.dashboard import accounts_charts, energy_charts
 from app.dashboard.views.energy import CARDS
-from app.store.database import Store
 from tests.answers.accounting import asked as asked_at
 from tests.answers.accounting import minutes_of, served, take
 from tests.batches import CARD, MODEL, batch, engine, gpu
-from tests.dashboard.accounts import CONFIG, asked, fill, frame, open_day
+from tests.dashboard.accounts import asked, fill, frame, opened, said
 from tests.dashboard.test_views import metric, open_page
-
-
-@pytest.fixture
-def page_backend(store: Store) -> Iterator[LocalBackend]:
-    """An empty store."""
-    backend = LocalBackend(store, CONFIG)
-    serve_from(backend)
-    yield backend
-    serve_from(None)
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBackend]:
-    """The day of `fill`, for tests that only read."""
-    store = Store.open(tmp_path_factory.mktemp("energy") / "s.duckdb")
-    fill(store)
-    yield LocalBackend(store, CONFIG)
-    store.close()
 
 
 @pytest.fixture(scope="module")
 def day(filled: LocalBackend) -> AppTest:
     """The page of that day."""
-    return opened(filled)
-
-
-def opened(backend: LocalBackend, **query: str) -> AppTest:
-    serve_from(backend)
-    app = open_day("energy", **query)
-    serve_from(None)
-    assert not app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    return " ".join(str(one.value) for one in (*app.markdown, *app.caption, *app.info))
+    return opened("energy", filled)
 
 
 def series(backend: LocalBackend, name: str, **given: Any) -> tuple[dict[str, Any], AccountQuery]:
@@ -97,7 +64,7 @@ def test_each_card_tells_its_formula_with_the_numbers_of_the_day(day: AppTest) -
 
 def test_the_boundary_and_the_view_of_the_address_count(filled: LocalBackend) -> None:
     """The H100s stand where the PUE is 1.2: 0.05 kWh x 1.2 while the engine had nothing to do."""
-    app = opened(filled, boundary="site", view="idle")
+    app = opened("energy", filled, boundary="site", view="idle")
     assert (asked(app).boundary, asked(app).view) == ("site", "idle")
     assert metric(app, "Energy")[0] == "0.06 kWh"
 
@@ -127,7 +94,7 @@ def test_fleets_stand_side_by_side(filled: LocalBackend, day: AppTest) -> None:
 
 def test_without_a_replica_of_its_own_gpus_power_against_load_is_not_known(page_backend: LocalBackend) -> None:
     take(page_backend.store, batch(1, rows=minutes_of(300)))
-    app = opened(page_backend)
+    app = opened("energy", page_backend)
     assert "power against load is not known" in said(app)
     assert metric(app, "J/token")[0] == "–"
 
@@ -135,7 +102,10 @@ def test_without_a_replica_of_its_own_gpus_power_against_load_is_not_known(page_
 def test_simulated_numbers_are_marked_as_such(page_backend: LocalBackend, filled: LocalBackend, day: AppTest) -> None:
     """Law 10."""
     fill(page_backend.store, simulated=True)
-    for backend, app, method in ((page_backend, opened(page_backend), "simulated"), (filled, day, "measured")):
+    for backend, app, method in (
+        (page_backend, opened("energy", page_backend), "simulated"),
+        (filled, day, "measured"),
+    ):
         assert (":violet-badge[" in said(app)) is (method == "simulated")
         assert {row["method"] for row in frame(app, "boundary")} == {method}
         figure = energy_charts.quality(backend.summary(asked(app))["quality"], "How well it is known")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,53 +14,22 @@ from streamlit.testing.v1 import AppTest
 from app.answers.latency import Wanted, parse_wanted
 from app.answers.query import NAMES, AccountQuery, parse_query
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.dashboard import latency_charts
 from app.store.database import Store
 from tests.answers.accounting import asked as asked_at
 from tests.answers.accounting import minutes_of, served, take
 from tests.batches import MODEL, batch, engine, gpu
-from tests.dashboard.accounts import CONFIG, asked, fill, frame, open_day
+from tests.dashboard.accounts import CONFIG, asked, fill, frame, opened, said
 from tests.dashboard.test_views import metric, open_page
 
 TTFT = Wanted(("ttft",))
 QUARTERS = replace(asked_at(minutes=90), by="fleet_model", step="15min")
 
 
-@pytest.fixture
-def page_backend(store: Store) -> Iterator[LocalBackend]:
-    """An empty store."""
-    backend = LocalBackend(store, CONFIG)
-    serve_from(backend)
-    yield backend
-    serve_from(None)
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBackend]:
-    """The day of `fill`, for tests that only read: 30 and 60 first tokens up to 10 ms, an SLO of 50 ms for 99%."""
-    store = Store.open(tmp_path_factory.mktemp("latency") / "s.duckdb")
-    fill(store)
-    yield LocalBackend(store, CONFIG)
-    store.close()
-
-
 @pytest.fixture(scope="module")
 def day(filled: LocalBackend) -> AppTest:
     """The page of that day."""
-    return opened(filled)
-
-
-def opened(backend: LocalBackend, **query: str) -> AppTest:
-    serve_from(backend)
-    app = open_day("latency", **query)
-    serve_from(None)
-    assert not app.exception
-    return app
-
-
-def told(app: AppTest) -> str:
-    return " ".join(str(one.value) for one in (*app.markdown, *app.caption, *app.info))
+    return opened("latency", filled)
 
 
 def shown(app: AppTest) -> tuple[AccountQuery, Wanted]:
@@ -101,7 +69,7 @@ def test_the_figures_are_the_answer_s(filled: LocalBackend, day: AppTest) -> Non
 
 def test_what_a_percentile_rests_on_stands_beside_it(day: AppTest) -> None:
     """90 x 1% is less than one request."""
-    assert "n = 90 first tokens, 1 of them above the p99, too few to trust it." in told(day)
+    assert "n = 90 first tokens, 1 of them above the p99, too few to trust it." in said(day)
     how = next(str(one.value) for one in day.markdown if "that 99% of n = 90 first tokens" in str(one.value))
     assert "in the bucket 0–10 ms, linear inside it: 10 ms" in how
     assert "too small a sample" in how
@@ -138,13 +106,13 @@ def test_each_slo_has_a_verdict(day: AppTest) -> None:
 
 def test_a_limit_of_the_address_counts(filled: LocalBackend) -> None:
     """5 ms lies inside the bucket of all: none of them, or all."""
-    app = opened(filled, max_ms="5")
+    app = opened("latency", filled, max_ms="5")
     assert metric(app, "Within the limit") == ("0.0–100.0%", "TTFT ≤ 5 ms")
     assert shown(app)[1] == Wanted(("ttft",), 5.0)
 
 
 def test_another_latency_of_the_address_is_shown_and_why_it_is_missing(filled: LocalBackend) -> None:
-    app = opened(filled, metric="Inter-token")
+    app = opened("latency", filled, metric="Inter-token")
     assert metric(app, "Inter-token p99")[:2] == ("–", "no ITL was observed in the period")
     assert shown(app)[1] == Wanted(("itl",))
     assert frame(app, "within the limit")[0]["missing"] == "no ITL was observed in the period"
@@ -152,20 +120,20 @@ def test_another_latency_of_the_address_is_shown_and_why_it_is_missing(filled: L
 
 def test_above_the_last_bound_only_a_lower_one_is_known(page_backend: LocalBackend) -> None:
     take(page_backend.store, batch(1, rows=minutes_of(300), engine_rows=served(**buckets(0, 0, 0, 1))))
-    app = opened(page_backend)
+    app = opened("latency", page_backend)
     assert metric(app, "TTFT p50")[0] == "≥ 100 ms"
     assert frame(app, "within the limit")[0]["p99 is in"] == "> 100 ms"
-    assert "give a limit above, or add a fact of kind slo" in told(app)
+    assert "give a limit above, or add a fact of kind slo" in said(app)
     assert metric(app, "Within the limit")[0] == "–"
 
 
 def test_simulated_numbers_are_marked_as_such(page_backend: LocalBackend, day: AppTest) -> None:
     """Law 10."""
     fill(page_backend.store, simulated=True)
-    app = opened(page_backend)
-    assert ":violet-badge[" in told(app)
+    app = opened("latency", page_backend)
+    assert ":violet-badge[" in said(app)
     assert {row["method"] for row in frame(app, "replica")} == {"simulated"}
-    assert ":violet-badge[" not in told(day)
+    assert ":violet-badge[" not in said(day)
     assert {row["method"] for row in frame(day, "replica")} == {"measured"}
 
 

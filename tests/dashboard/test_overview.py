@@ -11,24 +11,14 @@ from streamlit.testing.v1 import AppTest
 
 from app.answers.query import AccountQuery
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.dashboard.views.overview import CARDS
 from app.store.benchmarks import add_runs
 from app.store.database import Store
 from collectors.benchmark.run import BenchmarkRun
 from tests.answers.accounting import minutes_of, served, take
 from tests.batches import MODEL, batch
-from tests.dashboard.accounts import CONFIG, asked, fill, frame, open_day
+from tests.dashboard.accounts import CONFIG, asked, fill, frame, open_day, opened, said
 from tests.dashboard.test_views import metric, open_page
-
-
-@pytest.fixture
-def page_backend(store: Store) -> Iterator[LocalBackend]:
-    """An empty store."""
-    backend = LocalBackend(store, CONFIG)
-    serve_from(backend)
-    yield backend
-    serve_from(None)
 
 
 @pytest.fixture(scope="module")
@@ -44,19 +34,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, study_runs: list[BenchmarkR
 @pytest.fixture(scope="module")
 def day(filled: LocalBackend) -> AppTest:
     """The page of that day."""
-    return opened(filled)
-
-
-def opened(backend: LocalBackend, **query: str) -> AppTest:
-    serve_from(backend)
-    app = open_day("overview", **query)
-    serve_from(None)
-    assert not app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    return " ".join(str(one.value) for one in (*app.markdown, *app.caption))
+    return opened("overview", filled)
 
 
 def total(backend: LocalBackend, query: AccountQuery) -> dict[str, Any]:
@@ -73,7 +51,7 @@ def test_an_empty_store_says_how_to_begin(page_backend: LocalBackend) -> None:
 
 
 def test_a_range_without_anything_says_so(filled: LocalBackend) -> None:
-    app = opened(filled, **{"from": "2026-01-01", "to": "2026-01-02"})
+    app = opened("overview", filled, **{"from": "2026-01-01", "to": "2026-01-02"})
     assert "No GPU and no engine was seen in this range" in app.info[0].value
 
 
@@ -139,7 +117,7 @@ def test_the_split_of_the_day_stands_beside_the_recommended_one(filled: LocalBac
 
 
 def test_a_filter_changes_figures_and_address_alike(filled: LocalBackend) -> None:
-    app = opened(filled, fleet="home", basis="output", view="used")
+    app = opened("overview", filled, fleet="home", basis="output", view="used")
     query = asked(app)
     assert (query.fleet, query.basis, query.view) == ("home", "output", "used")
     found = total(filled, replace(query, by="none"))
@@ -160,13 +138,13 @@ def test_low_coverage_is_marked(page_backend: LocalBackend) -> None:
 def test_simulated_numbers_are_marked_as_such(page_backend: LocalBackend, day: AppTest) -> None:
     """Law 10."""
     fill(page_backend.store, simulated=True)
-    made_up = opened(page_backend)
+    made_up = opened("overview", page_backend)
     for app, simulated in ((day, False), (made_up, True)):
         assert any(":violet-badge[" in one.value for one in app.markdown) is simulated
         assert ("Method: simulated" in said(app)) is simulated
 
 
 def test_the_model_filter_keeps_to_its_engines(filled: LocalBackend) -> None:
-    app = opened(filled, llm=MODEL)
+    app = opened("overview", filled, llm=MODEL)
     # Without the GPU that has no engine: $6.14 - $3.
     assert metric(app, "$/Mtok")[0] == f"${3.14 / 13_500 * 1e6:,.3f}"
