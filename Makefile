@@ -5,6 +5,7 @@ VENV   ?= .venv
 PORT   ?= 8501
 DB     ?=
 BIN     = $(VENV)/bin
+TWO     = --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-all lint bench screenshots lock clean
 
@@ -27,10 +28,10 @@ demo: $(VENV)/.hub  ## the dashboard on demo data, at http://127.0.0.1:8501 (POR
 	$(BIN)/wattmix demo --port $(PORT) $(if $(DB),--db $(DB))
 
 test: $(VENV)/.test  ## every test but the long forms
-	$(BIN)/python -m pytest -m "not network and not slow" --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -m "not network and not slow" $(TWO) $(ARGS)
 
 test-all: $(VENV)/.test  ## the long forms too, and installs from the package registry
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(TWO) $(ARGS)
 
 lint: $(VENV)/.test  ## ruff, mypy, the layers
 	$(BIN)/ruff check .
