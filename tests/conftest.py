@@ -12,13 +12,13 @@ import pytest
 from hypothesis import settings
 
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.config import Config
 from app.reference.tables import data_folder
 from app.store.benchmarks import add_runs
 from app.store.database import Store
 from collectors.benchmark import facts_csv
 from collectors.benchmark.run import BenchmarkRun
+from tests.serving import serving
 
 # CI's machines are slow and shared: no example fails for the time it takes, and each run there tries the same ones.
 settings.register_profile("wattmix", deadline=None, derandomize=os.environ.get("WATTMIX_REQUIRE_ALL") == "1")
@@ -113,9 +113,8 @@ def backend(store: Store, study_runs: list[BenchmarkRun]) -> LocalBackend:
 @pytest.fixture
 def served_backend(backend: LocalBackend) -> Iterator[LocalBackend]:
     """`backend`, as the pages of this process see it."""
-    serve_from(backend)
-    yield backend
-    serve_from(None)
+    with serving(backend):
+        yield backend
 
 
 def chromium() -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.answers.split_plan import IN_EVERY_HOUR
 from app.formatting import grams, number, percent, usd
 
 Answer = Mapping[str, Any]
@@ -69,10 +70,10 @@ def _grid(fleet: str, known: Answer, answer: Answer) -> str:
     if known["zone"] is not None:
         if known["hours_told"]:
             return f"{known['zone']}, forecast by {known['source']}"
-        is_fixed = known["source"].endswith("in every hour")
+        is_fixed = known["source"].endswith(IN_EVERY_HOUR)
         return f"{known['zone']}, {'' if is_fixed else 'without a forecast: '}{known['source']}"
     own = {hour["g_per_kwh"][fleet] for hour in answer["hours"]} - {None}
     if not answer["hours"]:
         return str(known["source"])
-    rest = f"{number(own.pop(), 0)} g/kWh in every hour" if own else "its grams are not known"
+    rest = f"{number(own.pop(), 0)} g/kWh {IN_EVERY_HOUR}" if own else "its grams are not known"
     return f"{known['source']}; {rest}"

@@ -24,6 +24,8 @@ from collectors.grid.registry import PROVIDERS
 
 HOURS, MIN_UP_HOURS = 24, 2
 GAP, TIME_LIMIT_S = 0.01, 10.0
+# How the source of grams ends that a user gave: no forecast changes them.
+IN_EVERY_HOUR = "in every hour"
 _HOUR = timedelta(hours=1)
 
 
@@ -97,7 +99,7 @@ def _grid(reader: Reader, config: Config, offer: FleetOffer, starts: Sequence[da
         return FleetGrid(None, {}, "no zone is set")
     zone = config.grid_factor(offer.zone).zone
     if offer.g_per_kwh is not None and not _is_told(offer):
-        return FleetGrid(zone, {}, f"{offer.g_per_kwh:g} g/kWh ({offer.g_source or 'user'}) in every hour")
+        return FleetGrid(zone, {}, f"{offer.g_per_kwh:g} g/kWh ({offer.g_source or 'user'}) {IN_EVERY_HOUR}")
     start_us, end_us = units.us_of_moment(starts[0]), units.us_of_moment(starts[-1] + _HOUR)
     rows = hourly_factors(reader, [zone], start_us, end_us, None, providers=config.grid_providers())
     told = {units.moment_of_us(row["hour_us"]): float(row["g_per_kwh"]) for row in rows.iter_rows(named=True)}

@@ -27,23 +27,14 @@ _OF_A_CLASS = ("served", "share_min", "share_max")
 
 @dataclass(frozen=True)
 class Horizon:
-    """The columns of the hours one after the other, then those that join them. first: of each hour its first column.
-    tidy: weights by which ties are settled once the whole columns are chosen.
+    """program: the columns of the hours one after the other, then those that join them; it has no replicas of its own,
+    as their ties are not settled. first: of each hour its first column.
     """
 
     hours: tuple[SplitProgram, ...]
     first: tuple[int, ...]
     groups: tuple[Group, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    costs: tuple[float, ...]
-    tidy: tuple[float, ...]
-    constant: float
-
-    @property
-    def program(self) -> Program:
-        """Without the replicas of its own, as their ties are not settled."""
-        return Program(self.columns, self.rows, self.costs, 0, (), self.tidy, self.constant)
+    program: Program
 
     def whole_of(self, replicas: Mapping[int, int]) -> dict[int, float]:
         """The whole columns where every hour has so many replicas of each option index."""
@@ -59,9 +50,6 @@ class Horizon:
         """Option index -> replicas in an hour."""
         hour, first = self.hours[number], self.first[number]
         return {index: round(float(values[first + column])) for column, index, _ in hour.columns.replicas()}
-
-    def cost(self, values: np.ndarray) -> float:
-        return self.constant + float(np.dot(self.costs, values))
 
 
 @dataclass
@@ -100,11 +88,16 @@ def build_horizon(timeline: Timeline, min_up_hours: int) -> Horizon:
     own = [cost for number, hour in enumerate(hours) for cost in _costs(demand, hour, number, count)]
     tidy = [weight for hour in hours for weight in hour.program.tidy]
     joint = [0.0] * (len(join.columns) - len(own))
-    return Horizon(
-        hours, first[:-1], groups, tuple(join.columns), tuple(join.rows),
-        (*own, *joint), (*tidy, *joint),
-        switch_usd(demand, 0, count) * hours[0].columns.stopped,
-    )  # fmt: skip
+    program = Program(
+        columns=tuple(join.columns),
+        rows=tuple(join.rows),
+        costs=(*own, *joint),
+        replicas=0,
+        ranks=(),
+        tidy=(*tidy, *joint),
+        constant=switch_usd(demand, 0, count) * hours[0].columns.stopped,
+    )
+    return Horizon(hours, first[:-1], groups, program)
 
 
 def switch_usd(demand: Demand, number: int, hours: int) -> float:

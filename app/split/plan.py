@@ -16,6 +16,7 @@ from app.split.demand import Demand
 from app.split.explain import explain_no_option
 from app.split.highs import Instance
 from app.split.horizon import Horizon, build_horizon, switch_usd
+from app.split.mixed import Program
 from app.split.options import Option
 from app.split.program import loaded_classes
 from app.split.recommend import TOO_TIGHT, best_split
@@ -108,14 +109,14 @@ def plan(
     horizon = build_horizon(timeline, min_up_hours)
     fixed = solve(timeline.at_peak(), timeline.admission)
     whole = None if fixed is None else horizon.whole_of(dict(enumerate(fixed.replicas)))
-    held = None if whole is None else _settled(horizon, whole)
+    held = None if whole is None else _cheapest_shares(horizon.program, whole)
     static = None if fixed is None or held is None else _static(timeline, fixed)
     found = _solved(horizon, gap, time_limit_s, held)
     if found is None:
         return Plan("infeasible", _why(timeline, options))
     values, dual = found
     course = _course(timeline, horizon, values)
-    bound = min(dual + horizon.constant, course.objective_usd)
+    bound = min(dual + horizon.program.constant, course.objective_usd)
     distance = (course.objective_usd - bound) / abs(course.objective_usd) if course.objective_usd else 0.0
     return Plan(
         status="optimal" if distance <= gap + GAP_TOLERANCE else "feasible",
@@ -131,29 +132,30 @@ def _solved(
     horizon: Horizon, gap: float, time_limit_s: float, held: np.ndarray | None
 ) -> tuple[np.ndarray, float] | None:
     """(column values, dual bound), no dearer than `held`. With the whole columns found, the rest is settled exactly."""
-    if not horizon.columns:
+    program = horizon.program
+    if not program.columns:
         return np.zeros(0), 0.0
     rolling_s = _ROLLING * time_limit_s if len(horizon.hours) <= _ROLLED_HOURS else 0.0
     firsts = [rounded_up(horizon), rolled(horizon, rolling_s) if rolling_s else None]
-    starts = [held, *(None if first is None else _settled(horizon, first) for first in firsts)]
-    start = min((one for one in starts if one is not None), key=horizon.cost, default=None)
-    found = Instance(horizon.columns, horizon.rows).solve(
-        horizon.costs, gap=gap, start=start, time_limit_s=time_limit_s - rolling_s, heuristics=True
+    starts = [held, *(None if first is None else _cheapest_shares(program, first) for first in firsts)]
+    start = min((one for one in starts if one is not None), key=program.cost, default=None)
+    found = Instance(program.columns, program.rows).solve(
+        program.costs, gap=gap, start=start, time_limit_s=time_limit_s - rolling_s, heuristics=True
     )
     if found is None:
         return None
-    whole = {n: float(round(found[0][n])) for n, column in enumerate(horizon.columns) if column.whole}
-    least = _settled(horizon, whole)
+    whole = {n: float(round(found[0][n])) for n, column in enumerate(program.columns) if column.whole}
+    least = _cheapest_shares(program, whole)
     if least is None:
         raise SolverError("HiGHS lost a feasible plan while settling its shares; please report this demand")
-    return settled(horizon.program, float(np.dot(horizon.costs, least)), whole), found[1]
+    return settled(program, float(np.dot(program.costs, least)), whole), found[1]
 
 
-def _settled(horizon: Horizon, whole: Mapping[int, float]) -> np.ndarray | None:
-    """The best of the other columns; None when there is none."""
-    if not horizon.columns:
+def _cheapest_shares(program: Program, whole: Mapping[int, float]) -> np.ndarray | None:
+    """The other columns of least cost; None when there are none."""
+    if not program.columns:
         return np.zeros(0)
-    found = Instance(horizon.columns, horizon.rows, whole).solve(horizon.costs, gap=0.0)
+    found = Instance(program.columns, program.rows, whole).solve(program.costs, gap=0.0)
     return None if found is None else found[0]
 
 

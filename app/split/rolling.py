@@ -23,32 +23,32 @@ _NOISE = 1e-6
 
 def rounded_up(horizon: Horizon) -> dict[int, float] | None:
     """The whole columns; None where nothing fits, whole or not."""
-    relaxed = Instance(horizon.columns, horizon.rows, {}).solve(horizon.costs, gap=0.0)
+    relaxed = Instance(horizon.program.columns, horizon.program.rows, {}).solve(horizon.program.costs, gap=0.0)
     if relaxed is None:
         return None
-    return {n: float(ceil(relaxed[0][n] - _NOISE)) for n, column in enumerate(horizon.columns) if column.whole}
+    return {n: float(ceil(relaxed[0][n] - _NOISE)) for n, column in enumerate(horizon.program.columns) if column.whole}
 
 
 def rolled(horizon: Horizon, time_limit_s: float) -> dict[int, float] | None:
     """The whole columns; None where an earlier choice leaves no later one, or time is up."""
-    count = len(horizon.hours)
+    count, program = len(horizon.hours), horizon.program
     hours = max(_LEAST_HOURS, -(-count // _WINDOWS))
-    edges = [*horizon.first, len(horizon.columns)]
+    edges = [*horizon.first, len(program.columns)]
     fixed: dict[int, float] = {}
     for begin in range(0, count, hours):
         window = range(edges[begin], edges[min(begin + hours, count)])
         columns = [
-            _column(column, number in window, fixed.get(number)) for number, column in enumerate(horizon.columns)
+            _column(column, number in window, fixed.get(number)) for number, column in enumerate(program.columns)
         ]
         try:
-            found = Instance(columns, horizon.rows).solve(
-                horizon.costs, gap=_GAP, time_limit_s=time_limit_s * hours / count
+            found = Instance(columns, program.rows).solve(
+                program.costs, gap=_GAP, time_limit_s=time_limit_s * hours / count
             )
         except SolverError:  # a slow window; the search then begins elsewhere
             return None
         if found is None:
             return None
-        fixed |= {n: float(round(found[0][n])) for n in window if horizon.columns[n].whole}
+        fixed |= {n: float(round(found[0][n])) for n in window if program.columns[n].whole}
     return fixed
 
 

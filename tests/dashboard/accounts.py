@@ -11,13 +11,13 @@ from streamlit.testing.v1 import AppTest
 
 from app.answers.query import AccountQuery, parse_query
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.config import Config
 from app.facts.kinds import HostedPrice, LatencySlo, RentedPrice
 from app.store.database import Store
 from tests.answers.accounting import HOME_CARD, SETTINGS, idle, know, minutes_of, served, take
 from tests.batches import MODEL, batch, engine, gpu, uuid_of
 from tests.dashboard.test_views import open_page
+from tests.serving import serving
 
 # The day of T0, in UTC.
 DAY = {"range": "custom", "from": "2026-02-03", "to": "2026-02-04", "tz": "UTC"}
@@ -66,9 +66,8 @@ def frame(app: AppTest, column: str) -> list[dict[str, Any]]:
 
 def opened(page: str, backend: LocalBackend, /, **query: str) -> AppTest:
     """The page of that day, drawn from a backend."""
-    serve_from(backend)
-    app = open_day(page, **query)
-    serve_from(None)
+    with serving(backend):
+        app = open_day(page, **query)
     assert not app.exception
     return app
 

@@ -7,18 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.store.database import Store
 from tests.dashboard.accounts import CONFIG, fill
+from tests.serving import serving
 
 
 @pytest.fixture
 def page_backend(store: Store) -> Iterator[LocalBackend]:
     """An empty store, served."""
-    backend = LocalBackend(store, CONFIG)
-    serve_from(backend)
-    yield backend
-    serve_from(None)
+    with serving(LocalBackend(store, CONFIG)) as backend:
+        yield backend
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.config import Config
 from app.dashboard import carbon_charts
 from app.dashboard.figure_words import with_unit
@@ -25,14 +24,12 @@ from collectors.grid.point import IntensityPoint
 from tests.dashboard.accounts import CONFIG, asked, fill, open_day
 from tests.dashboard.test_views import metric, open_page
 from tests.grid_points import to_come, value
+from tests.serving import serving
 
 
 def opened(backend: LocalBackend) -> AppTest:
-    serve_from(backend)
-    try:
+    with serving(backend):
         app = open_day("carbon")
-    finally:
-        serve_from(None)
     assert not app.exception
     return app
 
@@ -111,11 +108,8 @@ def test_each_zone_s_best_window_is_shaded_in_its_colour() -> None:
 
 
 def test_an_empty_store_says_what_to_do(store: Store) -> None:
-    serve_from(LocalBackend(store, CONFIG))
-    try:
+    with serving(LocalBackend(store, CONFIG)):
         app = open_page("carbon")
-    finally:
-        serve_from(None)
     assert not app.exception
     assert "Nothing has been measured yet" in said(app)
 

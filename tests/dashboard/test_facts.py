@@ -10,12 +10,12 @@ from streamlit.testing.v1 import AppTest
 
 from app.answers.facts import take_over
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.config import Config
 from app.store.database import Store
 from app.store.facts import append_facts, read_facts
 from tests.dashboard.test_views import open_page
 from tests.facts.builders import fact, flat, rented, t
+from tests.serving import serving
 
 CONFIG = Config.model_validate(
     {"fleet": [{"name": "h100", "gpu": "*", "pue": 1.2, "zone": "FR", "price": rented(2.0)}]}
@@ -33,9 +33,8 @@ def page_backend(store: Store) -> Iterator[LocalBackend]:
         fact("exchange_rate", "EUR", {"usd_per_unit": 1.08}, t(2), t(3), "ECB"),
     ])  # fmt: skip
     backend = LocalBackend(store, CONFIG)
-    serve_from(backend)
-    yield backend
-    serve_from(None)
+    with serving(backend):
+        yield backend
 
 
 def press(app: AppTest, label: str) -> AppTest:
@@ -67,9 +66,8 @@ def test_what_is_in_force_is_shown_with_since_when_and_from_where(page_backend: 
 
 
 def test_an_empty_store_says_what_to_do(store: Store) -> None:
-    serve_from(LocalBackend(store, Config()))
-    app = open_page("facts")
-    serve_from(None)
+    with serving(LocalBackend(store, Config())):
+        app = open_page("facts")
     assert not app.exception
     assert app.info[0].value.startswith("Nothing is known yet: add a fact below")
 

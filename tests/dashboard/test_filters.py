@@ -13,13 +13,13 @@ from streamlit.testing.v1 import AppTest
 
 from app.answers.query import STEPS, AccountQuery, parse_query
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.dashboard.filters import address_of, with_chart_step
 from app.store.database import Store
 from tests.answers.accounting import minutes_of, served, take
 from tests.batches import MODEL, batch
 from tests.dashboard.accounts import CONFIG
 from tests.dashboard.test_views import TIMEOUT_S
+from tests.serving import serving
 
 PAGE = """
 import streamlit as st
@@ -36,10 +36,8 @@ show_error_of(page)()
 @pytest.fixture
 def page_backend(store: Store) -> Iterator[LocalBackend]:
     take(store, batch(1, rows=minutes_of(300), engine_rows=served()))
-    backend = LocalBackend(store, CONFIG)
-    serve_from(backend)
-    yield backend
-    serve_from(None)
+    with serving(LocalBackend(store, CONFIG)) as backend:
+        yield backend
 
 
 def open_filters(**query: str) -> AppTest:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.config import Config
 from app.store.database import Store
 from app.store.grid import append_points
@@ -18,14 +17,13 @@ from app.store.source_states import GridState, PriceState, write_state
 from tests.batches import DAY, MINUTE, SECOND, Clock, batch, engine, gpu, put, seconds, writing
 from tests.dashboard.test_views import metric, open_page
 from tests.grid_points import value
+from tests.serving import serving
 
 
 @pytest.fixture
 def page_backend(store: Store) -> Iterator[LocalBackend]:
-    backend = LocalBackend(store, Config())
-    serve_from(backend)
-    yield backend
-    serve_from(None)
+    with serving(LocalBackend(store, Config())) as backend:
+        yield backend
 
 
 def fill(store: Store) -> None:

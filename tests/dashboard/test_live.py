@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 
 from app.answers.facts import take_over
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.config import Config
 from app.dashboard import charts
 from app.store.database import Store
@@ -21,6 +20,7 @@ from collectors.samples import Batch
 from tests.batches import Clock, at, batch, engine, put, writing
 from tests.dashboard.test_views import metric, open_page
 from tests.live_batches import replicas_up_to
+from tests.serving import serving
 
 CONFIG = Config.model_validate({
     "fleet": [{"name": "cheap_*1*", "gpu": "*", "price": {"plan": "rented", "usd_per_gpu_hour": 0.5}}],
@@ -30,10 +30,8 @@ CONFIG = Config.model_validate({
 
 @pytest.fixture
 def page_backend(store: Store) -> Iterator[LocalBackend]:
-    backend = LocalBackend(store, CONFIG)
-    serve_from(backend)
-    yield backend
-    serve_from(None)
+    with serving(LocalBackend(store, CONFIG)) as backend:
+        yield backend
 
 
 def now_us() -> int:

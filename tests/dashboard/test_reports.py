@@ -12,13 +12,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.config import Config
 from app.errors import DeliveryError
 from app.store.database import Store
 from app.store.reports import ReportRun, add_runs, latest_runs, register
 from tests.dashboard.test_views import open_page
 from tests.reports.lines import Account
+from tests.serving import serving
 
 DUE = datetime(2026, 2, 4, 5, tzinfo=UTC)
 FILE = "daily_2026-02-03_2026-02-04.csv"
@@ -46,9 +46,8 @@ def page_backend(store: Store, tmp_path: Path, account: Account) -> Iterator[Loc
     ]
     backend = LocalBackend(store, Config.model_validate({"reports": {"folder": str(tmp_path)}, "report": reports}))
     register(store, ["daily", "hours"], DUE - timedelta(days=1))
-    serve_from(backend)
-    yield backend
-    serve_from(None)
+    with serving(backend):
+        yield backend
 
 
 def run(**said: Any) -> ReportRun:
@@ -76,9 +75,8 @@ def press(app: AppTest, label: str, number: int = 0) -> AppTest:
 
 
 def test_without_a_schedule_the_page_says_what_to_put_into_wattmix_toml(store: Store) -> None:
-    serve_from(LocalBackend(store, Config()))
-    app = open_page("reports")
-    serve_from(None)
+    with serving(LocalBackend(store, Config())):
+        app = open_page("reports")
     assert not app.exception
     assert app.info[0].value.startswith("No report is scheduled yet. Put one into `wattmix.toml`")
     assert "[[report]]" in app.code[0].value
@@ -190,8 +188,7 @@ def test_a_window_that_cannot_be_is_told_in_words(page_backend: LocalBackend) ->
 
 
 def test_a_window_in_which_nothing_was_seen_is_said(store: Store) -> None:
-    serve_from(LocalBackend(store, Config()))
-    app = press(open_page("reports"), "Make the report")
-    serve_from(None)
+    with serving(LocalBackend(store, Config())):
+        app = press(open_page("reports"), "Make the report")
     assert not app.exception
     assert app.info[-1].value == "No GPU and no engine was seen in this window."

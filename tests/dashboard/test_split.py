@@ -13,13 +13,13 @@ from streamlit.testing.v1 import AppTest
 
 from app.answers.measured_knobs import Measured
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.config import Config
 from app.split.demand import Demand
 from app.split.scenario import knobs, what_if
 from tests.answers.planned import a_plan
 from tests.dashboard.split_fakes import CountingBackend
 from tests.dashboard.test_views import metric, open_page
+from tests.serving import serving
 
 MEASURED = {
     "rps.chat": Measured(7.123456789012345, "measured: busiest hour"),
@@ -32,9 +32,8 @@ MEASURED = {
 def counting(backend: LocalBackend) -> Iterator[CountingBackend]:
     made = CountingBackend(backend.store, Config())
     made.asked = Counter()
-    serve_from(made)
-    yield made
-    serve_from(None)
+    with serving(made):
+        yield made
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.backend.local import LocalBackend
-from app.backend.served import serve_from
 from app.config import Config
 from app.dashboard import SCRIPT
 from app.split.scenario import what_if
@@ -17,6 +16,7 @@ from app.store.database import Store
 from app.store.facts import append_facts
 from tests.dashboard.runs import run_without_prices
 from tests.facts.builders import fact, rented
+from tests.serving import serving
 
 TIMEOUT_S = 30
 
@@ -65,9 +65,8 @@ def test_benchmarks_in_the_url_is_the_benchmarks_shown(served_backend: LocalBack
 
 def test_benchmarks_without_a_price_says_for_what(store: Store) -> None:
     add_runs(store, [run_without_prices()])
-    serve_from(LocalBackend(store, Config()))
-    app = open_page()
-    serve_from(None)
+    with serving(LocalBackend(store, Config())):
+        app = open_page()
     assert not app.exception
     value, why = metric(app, "Lowest $/Mtok (total)")
     assert value == "–"
@@ -76,9 +75,8 @@ def test_benchmarks_without_a_price_says_for_what(store: Store) -> None:
 
 @pytest.mark.parametrize("view", ["benchmarks", "split"])
 def test_a_page_on_an_empty_store_says_what_to_do(view: str, store: Store) -> None:
-    serve_from(LocalBackend(store, Config()))
-    app = open_page(view)
-    serve_from(None)
+    with serving(LocalBackend(store, Config())):
+        app = open_page(view)
     assert not app.exception
     assert "wattmix import" in " ".join(one.value for one in [*app.info, *app.error])
 

@@ -319,13 +319,13 @@ def test_no_counts_are_cheaper_than_the_plan_s(seed: int) -> None:
 def test_first_plans_hold_every_row_and_are_close_to_the_relaxation() -> None:
     _, options, demand, slots, up = a_tiny_plan(3)
     horizon = build_horizon(Timeline.of(demand, options, slots), up)
-    relaxed = Instance(horizon.columns, horizon.rows, {}).solve(horizon.costs, gap=0.0)
+    relaxed = Instance(horizon.program.columns, horizon.program.rows, {}).solve(horizon.program.costs, gap=0.0)
     assert relaxed is not None
     for first in (rounded_up(horizon), rolled(horizon, 10.0)):
-        assert first is not None and set(first) == {n for n, one in enumerate(horizon.columns) if one.whole}
-        found = Instance(horizon.columns, horizon.rows, first).solve(horizon.costs, gap=0.0)
+        assert first is not None and set(first) == {n for n, one in enumerate(horizon.program.columns) if one.whole}
+        found = Instance(horizon.program.columns, horizon.program.rows, first).solve(horizon.program.costs, gap=0.0)
         assert found is not None and found[1] >= relaxed[1] - 1e-9
-        for row in horizon.rows:
+        for row in horizon.program.rows:
             assert row.low - 1e-7 <= row.value(found[0]) <= row.high + 1e-7
 
 

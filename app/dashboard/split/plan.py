@@ -130,7 +130,7 @@ def _table(answer: dict[str, Any], zone: ZoneInfo) -> None:
         column_config={
             "load": st.column_config.TextColumn(help="Part of the load of the busiest hour of the week."),
             "$": st.column_config.NumberColumn(format="$%.2f", help="In the hour, without switching."),
-            "gCO2e": st.column_config.NumberColumn(format="%.0f", help="In the hour; operational."),
+            "gCO2e": st.column_config.NumberColumn(format="localized", help="In the hour; operational."),
             **{f"waits: {name}": whole for name in waits},
         },
     )  # fmt: skip
@@ -147,7 +147,7 @@ def table_rows(answer: dict[str, Any], zone: ZoneInfo) -> list[dict[str, Any]]:
             "started": hour["started"],
             "stopped": hour["stopped"],
             "$": hour["split"]["usd_per_hour"],
-            "gCO2e": hour["split"]["g_per_hour"],
+            "gCO2e": None if (grams_of := hour["split"]["g_per_hour"]) is None else round(grams_of),
             **{f"waits: {name}": round(tokens) for name, tokens in hour["deferred_tokens"].items()},
         }
         for hour in answer["hours"]
